@@ -1,4 +1,4 @@
-"""Just enough of torch to drive tools/peers/torch_symm_mem.py without GPUs: rank 0 of `ranks`, times as scripted.
+"""Just enough of torch to drive the benches of tools/peers without GPUs: rank 0 of `ranks`, times as scripted.
 
 Operations add up what every rank would have put in (`input_values`); what ranks hold alike is multiplied.
 """
@@ -27,6 +27,10 @@ class Tensor:
 
     def numel(self) -> int:
         return self.count
+
+    def data_ptr(self) -> int:
+        FakeTorch.tensors[id(self)] = self
+        return id(self)
 
     def __getitem__(self, part: slice) -> "Tensor":
         return Tensor(self.storage, min(part.stop, self.count))
@@ -86,7 +90,9 @@ class Event:
 class FakeTorch:
     """`missing`: operations that this torch lacks. `limit`: {operation or "empty": most elements}. `spoil(name,
     values)`: what an operation leaves instead of `values`. `time_ms(name, k)`: of the k-th timed replay. `peer(mine)`:
-    what every other rank gathers in place of `mine`. `log`: barriers, events and replays, in order."""
+    what every other rank gathers in place of `mine`. `log`: barriers, events and replays, in order. `tensors`: by the address that was asked for."""
+
+    tensors: dict = {}
 
     def __init__(self, ranks: int = 2):
         self.ranks, self.missing, self.limit, self.multicast_ptr = ranks, set(), {}, 0
@@ -165,12 +171,13 @@ class FakeTorch:
             new_group=lambda backend: f"{backend} group", all_gather_object=self.gather,
             all_reduce=lambda tensor: nccl(tensor, tensor), destroy_process_group=lambda: None)
         cuda = namespace(
-            set_device=lambda device: None, Stream=lambda: namespace(synchronize=self.finish), stream=self.on_stream,
+            set_device=lambda device: None, current_stream=lambda: namespace(cuda_stream=7),
+            Stream=lambda: namespace(synchronize=self.finish), stream=self.on_stream,
             CUDAGraph=lambda: Graph(self), graph=self.capture, Event=lambda enable_timing: Event(self),
             get_device_name=lambda index: "NVIDIA H200", device_count=lambda: self.ranks,
             nccl=namespace(version=lambda: (2, 28, 9)))
         torch = namespace(
-            cuda=cuda, distributed=distributed, bfloat16="bf16", device=lambda kind, index: (kind, index),
+            cuda=cuda, distributed=distributed, empty=self.empty, bfloat16="bf16", device=lambda kind, index: (kind, index),
             tensor=lambda values, dtype, device: Tensor(Storage([float(value) for value in values]), len(values)),
             ops=namespace(symm_mem=namespace(**{name: call for name, call in operations.items()
                                                 if name not in self.missing})),

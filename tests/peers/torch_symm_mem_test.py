@@ -20,6 +20,7 @@ SCRIPT = ROOT / "tools/peers/torch_symm_mem.py"
 sys.path.insert(0, str(SCRIPT.parent))
 
 import peer_record  # noqa: E402
+import torch_bench  # noqa: E402
 import torch_symm_mem  # noqa: E402
 from fake_torch import FakeTorch  # noqa: E402
 
@@ -28,7 +29,7 @@ MEASURED = ROOT / "results/h200x2/all_reduce.json"
 
 
 def options(*words: str):
-    return peer_record.parse_arguments(list(words), "")
+    return peer_record.parse_arguments(peer_record.parser_of(""), list(words))
 
 
 class Options(unittest.TestCase):
@@ -67,7 +68,7 @@ class Options(unittest.TestCase):
 
     def test_without_torchrun_it_says_so(self):
         with mock.patch.dict(os.environ, clear=True), contextlib.redirect_stderr(io.StringIO()) as said:
-            self.assertEqual(torch_symm_mem.main([]), torch_symm_mem.USAGE)
+            self.assertEqual(torch_symm_mem.main([]), torch_bench.USAGE)
         self.assertIn("torchrun", said.getvalue())
 
 
@@ -175,7 +176,7 @@ class Loop(unittest.TestCase):
         self.run_main("--bytes", "1K")
         log, one, two = self.fake.log, "one_shot_all_reduce_out", "two_shot_all_reduce_"
         turn = [step for name in (one, two, "nccl") for step in ("barrier", "event", name, "event")]
-        self.assertEqual(log[:27], [one] * torch_symm_mem.RUN_AHEAD + turn * 2)  # 2 rounds of warm-up
+        self.assertEqual(log[:27], [one] * torch_bench.RUN_AHEAD + turn * 2)  # 2 rounds of warm-up
         for k, step in enumerate(log):
             if step == "event" and log[k + 2:k + 3] == ["event"] and log[k + 1] != "barrier":
                 self.assertEqual(log[k - 1], "barrier")
@@ -186,14 +187,14 @@ class Loop(unittest.TestCase):
             return [values[0] + 1, *values[1:]] if name == "one_shot_all_reduce_out" else values
         self.fake.spoil, self.fake.peer = spoil, lambda mine: mine if isinstance(mine, str) else [
             {**each, "wrong": 0} for each in mine]
-        self.assertEqual(self.run_main("--bytes", "1K"), torch_symm_mem.WRONG)
+        self.assertEqual(self.run_main("--bytes", "1K"), torch_bench.WRONG)
         self.assertEqual({name: row["wrong"] for (name, _), row in self.rows().items()},
                          {"torch_one_shot": 2, "torch_two_shot": 0, "torch_nccl": 0})  # first and last replay
         self.assertIn("WRONG RESULT: torch_one_shot, 1024 bytes: 2 elements", self.said)
 
     def test_what_is_left_over_does_not_pass(self):
         self.fake.spoil = lambda name, values: None  # nothing is ever written
-        self.assertEqual(self.run_main("--bytes", "1K"), torch_symm_mem.WRONG)
+        self.assertEqual(self.run_main("--bytes", "1K"), torch_bench.WRONG)
         rows = self.rows()
         self.assertEqual(rows["torch_one_shot", 1024]["wrong"], 2 * 2 * 512)  # ranks, checks: poison everywhere
         self.assertGreater(rows["torch_nccl", 1024]["wrong"], 512)
@@ -201,12 +202,12 @@ class Loop(unittest.TestCase):
     def test_the_last_replay_is_checked_with_other_inputs(self):
         first = {}
         self.fake.spoil = lambda name, values: first.setdefault(name, values) if name.startswith("one") else values
-        self.assertEqual(self.run_main("--bytes", "1K"), torch_symm_mem.WRONG)
+        self.assertEqual(self.run_main("--bytes", "1K"), torch_bench.WRONG)
         self.assertGreater(self.rows()["torch_one_shot", 1024]["wrong"], 512)
 
     def test_nan_is_wrong(self):
         self.fake.spoil = lambda name, values: [*values[:-1], math.nan]
-        self.assertEqual(self.run_main("--bytes", "1K", "--samples", "1"), torch_symm_mem.WRONG)
+        self.assertEqual(self.run_main("--bytes", "1K", "--samples", "1"), torch_bench.WRONG)
         self.assertEqual([row["wrong"] for row in self.rows().values()], [2, 2, 2])
 
     def test_an_operation_that_torch_lacks_is_left_out_once(self):
@@ -227,7 +228,7 @@ class Loop(unittest.TestCase):
         self.assertEqual(self.run_main("--bytes", "4K,1K"), 0)
         self.assertEqual({size for _, size in self.rows()}, {1024})
         self.fake.limit = {"empty": 1}
-        self.assertEqual(self.run_main("--bytes", "4K,1K"), torch_symm_mem.WRONG)  # nothing ran
+        self.assertEqual(self.run_main("--bytes", "4K,1K"), torch_bench.WRONG)  # nothing ran
 
     def test_what_another_rank_lacks_is_left_out_here(self):
         reasons = iter(["", "", "", "no such thing"])  # memory, inputs, one_shot, two_shot
@@ -238,8 +239,8 @@ class Loop(unittest.TestCase):
 
     def test_multicast_is_off_whatever_the_environment_says(self):
         self.run_main("--bytes", "1K")
-        self.assertEqual({name: os.environ[name] for name in torch_symm_mem.NO_MULTICAST},
-                         torch_symm_mem.NO_MULTICAST)  # setUp had NCCL_NVLS_ENABLE=1
+        self.assertEqual({name: os.environ[name] for name in torch_bench.NO_MULTICAST},
+                         torch_bench.NO_MULTICAST)  # setUp had NCCL_NVLS_ENABLE=1
 
     def test_buffers_that_torch_maps_for_multicast_are_refused(self):
         self.fake.multicast_ptr = 4096
@@ -275,7 +276,7 @@ class Process(unittest.TestCase):
 
     def test_what_hangs_is_ended_with_a_text(self):
         done = self.run_script("import time\ntime.sleep(3600)\n", 1)
-        self.assertEqual(done.returncode, torch_symm_mem.TIMED_OUT, done.stderr)
+        self.assertEqual(done.returncode, torch_bench.TIMED_OUT, done.stderr)
         self.assertIn("rank 0: setting up took more than 1 s", done.stderr)
 
 

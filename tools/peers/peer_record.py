@@ -58,8 +58,8 @@ def whole_number(least: int):
     return parse
 
 
-def parse_arguments(words: list[str], description: str) -> argparse.Namespace:
-    """Options as `tutti bench` names them; `sizes` (bytes) besides. Exits with 2 where they are wrong."""
+def parser_of(description: str) -> argparse.ArgumentParser:
+    """Of options as `tutti bench` names them. A bench may add some of its own."""
     parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("-b", "--min-bytes", type=parse_bytes, help="smallest message: 1K")
     parser.add_argument("-e", "--max-bytes", type=parse_bytes, help="largest message: 64M")
@@ -72,6 +72,11 @@ def parse_arguments(words: list[str], description: str) -> argparse.Namespace:
     parser.add_argument("-w", "--warmup", type=whole_number(0), default=10, help="samples that do not count: 10")
     parser.add_argument("--timeout", type=whole_number(1), default=120, help="seconds a size may take: 120")
     parser.add_argument("--output", type=Path, help="write the results: torch.json")
+    return parser
+
+
+def parse_arguments(parser: argparse.ArgumentParser, words: list[str]) -> argparse.Namespace:
+    """The options, and `sizes` (bytes) besides. Exits with 2 where they are wrong."""
     options = parser.parse_args(words)
     if options.bytes and (options.min_bytes, options.max_bytes, options.factor) != (None, None, None):
         parser.error("sizes come from one of --min-bytes/--max-bytes/--factor or --bytes")
@@ -134,7 +139,8 @@ def slowest_rank(per_rank: list[list[float]]) -> list[float]:
     return [max(of_ranks) for of_ranks in zip(*per_rank)]
 
 
-def row_of(what: tuple[str, bool], size: int, per_rank: list[dict], options: argparse.Namespace) -> dict:
+def row_of(what: tuple[str, bool], size: int, per_rank: list[dict], options: argparse.Namespace,
+           buffers: str = "symmetric") -> dict:
     """A row of tutti.bench/1. `what`: algorithm, whether in place; `size` in bytes; `per_rank`: {"samples_us": [...],
     "wrong": elements} of each rank. ValueError where these do not fit together."""
     ranks = len(per_rank)
@@ -142,7 +148,7 @@ def row_of(what: tuple[str, bool], size: int, per_rank: list[dict], options: arg
     algbw = size / time_us["p50"] / 1e3 if time_us["p50"] > 0 else 0.0
     return {"collective": "all_reduce", "algorithm": what[0], "backend": "cuda", "ranks": ranks,
             "dtype": options.dtype, "op": "sum", "bytes": size, "count": size // DTYPES[options.dtype][1],
-            "in_place": what[1], "buffers": "symmetric", "mode": "graph",
+            "in_place": what[1], "buffers": buffers, "mode": "graph",
             "graph_operations": options.graph_operations, "chained": False, "cache": "hot", "launch": "processes",
             "blocks": 0, "threads": 0, "chunk_bytes": 0, "time_us": time_us,
             "per_rank_p50_us": [summarize(each["samples_us"])["p50"] for each in per_rank], "copy_us": 0.0,

@@ -13,6 +13,8 @@ TEST(Comparison, KnowsWhoMovesTheBytes) {
   EXPECT_EQ(library_of("nccl_window"), Library::kNcclSymmetric);
   EXPECT_EQ(library_of("nccl_copy_engine"), Library::kNcclSymmetric);
   EXPECT_EQ(library_of("torch_two_shot"), Library::kTorch);
+  EXPECT_EQ(library_of("vllm_custom_allreduce"), Library::kVllm);
+  EXPECT_EQ(library_of("tutti_custom_allreduce"), Library::kTutti);
   EXPECT_EQ(library_of("two_shot"), Library::kTutti);
 }
 

@@ -103,6 +103,7 @@ TEST(Record, KeepsTheRateOfCopiesWhereItWasMeasured) {
 TEST(Record, KeepsTheVersionOfAPeer) {
   Record peer = some_record();
   peer.environment.torch = "2.11.0+cu130";
+  peer.environment.vllm = "0.33.0";
   const auto read = record_from_json_text(to_json_text(peer), "x.json");
   ASSERT_TRUE(read.is_ok()) << read.status().to_string();
   EXPECT_EQ(read->environment, peer.environment);

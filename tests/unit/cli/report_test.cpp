@@ -59,11 +59,11 @@ TEST(Headline, ShowsTheOtherLibrariesAndNamesEveryFile) {
             "all_reduce, 8 ranks (processes), bf16 sum, backend cuda, symmetric buffers, graph of "
             "10 operations, cache hot. NVLink multicast: off for all libraries; with it: not "
             "measured.\n\n"
-            "| bytes | tutti us | algorithm | NCCL us | NCCL symmetric us | torch symm_mem us | "
-            "speed-up over the best other |\n"
-            "|---:|---:|---|---:|---:|---:|---:|\n"
-            "| 1K | 4.00 | one_shot | 16.00 | n/a | 2.00 | 0.50x |\n"
-            "| 1M | 12.50 | two_shot | 25.00 | n/a | n/a | 2.00x |\n"
+            "| bytes | tutti us | algorithm | NCCL us | torch symm_mem us | speed-up over the best "
+            "other |\n"
+            "|---:|---:|---|---:|---:|---:|\n"
+            "| 1K | 4.00 | one_shot | 16.00 | 2.00 | 0.50x |\n"
+            "| 1M | 12.50 | two_shot | 25.00 | n/a | 2.00x |\n"
             "\nFrom [results/h200x8/all_reduce.json](results/h200x8/all_reduce.json): 8 x NVIDIA "
             "H200, driver 580.159, CUDA 13.0, NCCL 2.28.9, tutti 0.1.0, 2026-11-21T01:02:03Z; 0.52 "
             "us between empty kernels in a graph, 1.33 us one way between two GPUs.\n"
@@ -234,6 +234,29 @@ TEST(Peers, NeverTakeAColumnThatIsThere) {
   EXPECT_THAT(text.substr(0, other), Not(HasSubstr("88.00")));
   EXPECT_THAT(text.substr(other, third - other), HasSubstr("77.00"));
   EXPECT_THAT(text.substr(third), HasSubstr("88.00"));
+}
+
+TEST(Peers, StandBesideTheFileOfTheirBuffers) {
+  ResultFile registered = some_files().front();
+  registered.path = "results/h200x8/all_reduce_registered.json";
+  registered.what = "all_reduce_registered";
+  ResultFile vllm = some_peer();
+  vllm.path = "results/h200x8/vllm.json";
+  vllm.what = "vllm";
+  vllm.record.environment.vllm = "0.33.0";
+  for (Row& row : registered.record.rows) row.buffers = "registered";
+  for (Row& row : vllm.record.rows) {
+    row.buffers = "registered";
+    row.algorithm = "vllm_custom_allreduce";
+    row.in_place = false;
+  }
+  const std::string text = page_of({some_files().front(), registered, vllm});
+  const std::size_t section = text.find("## all_reduce_registered on h200x8");
+  ASSERT_NE(section, std::string::npos);
+  EXPECT_THAT(text.substr(0, section), Not(HasSubstr("vllm_custom_allreduce")));
+  EXPECT_THAT(text.substr(section), HasSubstr("torch 2.11.0, vLLM 0.33.0, tutti"));
+  EXPECT_THAT(text.substr(section), HasSubstr("| vllm_custom_allreduce |"));
+  EXPECT_THAT(text, Not(HasSubstr("## vllm on")));
 }
 
 TEST(Peers, AreFoundWhereverTheirFileStands) {

@@ -127,6 +127,7 @@ Status check_same_machine(const Record& old_record, const Record& new_record) {
       {"cuda", a.cuda, b.cuda},
       {"nccl", a.nccl, b.nccl},
       {"torch", a.torch, b.torch},
+      {"vllm", a.vllm, b.vllm},
       {"host", host_a, host_b}};
   for (const auto& [name, was, is] : pairs) {
     if (was == is) continue;

@@ -36,6 +36,7 @@ struct Environment {
   int gpus = 0;
   std::string driver, cuda, nccl = {};  // versions; empty: not there
   std::string torch = {};               // that measured, in place of tutti; empty: tutti did
+  std::string vllm = {};                // whose all-reduce was measured; empty: none
   bool multicast = false;               // whether NVLink multicast could be used
   std::string why_no_multicast = {};    // empty: it could, or that was not kept
   std::string date, command;

@@ -42,6 +42,7 @@ ordered_json to_value(const Environment& e) {
                         {"multicast", e.multicast}, {"date", e.date},
                         {"command", e.command},     {"calibration", to_value(e.calibration)}};
   if (!e.torch.empty()) value["torch"] = e.torch;
+  if (!e.vllm.empty()) value["vllm"] = e.vllm;
   if (!e.why_no_multicast.empty()) value["why_no_multicast"] = e.why_no_multicast;
   if (!e.link.empty()) value["link"] = ordered_json::parse(e.link);
   return value;
@@ -232,6 +233,7 @@ Environment environment_from(const ordered_json& j) {
                 .cuda = j.at("cuda"),
                 .nccl = j.at("nccl"),
                 .torch = j.value("torch", ""),
+                .vllm = j.value("vllm", ""),
                 .multicast = j.at("multicast"),
                 .why_no_multicast = j.value("why_no_multicast", ""),
                 .date = j.at("date"),

@@ -45,10 +45,23 @@ std::vector<Compared> headline_sizes(const std::vector<Compared>& all) {
   return sizes;
 }
 
-std::string line_of(const Compared& size) {
+// Those that were measured at any of these sizes.
+std::vector<Library> libraries_of(const std::vector<Compared>& sizes) {
+  std::vector<Library> found;
+  std::copy_if(kOtherLibraries.begin(), kOtherLibraries.end(), std::back_inserter(found),
+               [&](Library library) {
+                 return std::any_of(sizes.begin(), sizes.end(), [&](const Compared& size) {
+                   return size.of(library) != nullptr;
+                 });
+               });
+  return found;
+}
+
+std::string line_of(const Compared& size, const std::vector<Library>& libraries) {
   std::string text = fmt::format("| {} | {} | {} |", format_bytes(size.bytes),
                                  time_text(size.chosen->time_us.p50), size.chosen->algorithm);
-  for (const Row* row : size.other) {
+  for (const Library library : libraries) {
+    const Row* row = size.of(library);
     text += fmt::format(" {} |", row == nullptr ? "n/a" : time_text(row->time_us.p50));
   }
   return text + fmt::format(" {:.2f}x |\n", *size.speed_up());
@@ -84,9 +97,14 @@ Result<std::string> render_headline(const std::vector<ResultFile>& files, const 
   const std::string multicast = section->multicast(*group);
   std::string text = fmt::format("{}{}{}.\n\n| bytes | tutti us | algorithm |", title_of(*group),
                                  multicast.empty() ? "" : ". ", multicast);
-  for (const Library library : kOtherLibraries) text += fmt::format(" {} us |", to_string(library));
-  text += " speed-up over the best other |\n|---:|---:|---|---:|---:|---:|---:|\n";
-  for (const Compared& size : sizes) text += line_of(size);
+  const std::vector<Library> libraries = libraries_of(sizes);
+  std::string rule = "|---:|---:|---|---:|";
+  for (const Library library : libraries) {
+    text += fmt::format(" {} us |", to_string(library));
+    rule += "---:|";
+  }
+  text += " speed-up over the best other |\n" + rule + '\n';
+  for (const Compared& size : sizes) text += line_of(size, libraries);
   return text + sources_of(*section, *group);
 }
 

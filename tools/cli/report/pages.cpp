@@ -64,8 +64,9 @@ std::string provenance(const ResultFile& file) {
     text += fmt::format("{} x {}, driver {}, CUDA {}, NCCL {}, ", e.gpus, e.gpu, e.driver, e.cuda,
                         e.nccl.empty() ? "not found" : e.nccl);
   }
-  text += e.torch.empty() ? fmt::format("tutti {}, {}", file.record.tutti, e.date)
-                          : fmt::format("torch {}, {}", e.torch, e.date);
+  text += e.torch.empty() ? "tutti " + file.record.tutti : "torch " + e.torch;
+  if (!e.vllm.empty()) text += fmt::format(", vLLM {}, tutti {}", e.vllm, file.record.tutti);
+  text += ", " + e.date;
   if (e.calibration.kernel_gap_us > 0) {
     text += fmt::format(
         "; {:.2f} us between empty kernels in a graph, {:.2f} us one way between "

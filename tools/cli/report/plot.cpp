@@ -39,7 +39,8 @@ std::string name_of(const Section& section, const Group& group, std::string_view
 }
 
 Curve curve_for(Library library) {
-  constexpr std::array kColours = {colour::kNccl, colour::kNcclSymmetric, colour::kTorch};
+  constexpr std::array kColours = {colour::kNccl, colour::kNcclSymmetric, colour::kTorch,
+                                   colour::kVllm};
   return {.name = std::string(to_string(library)),
           .colour = kColours[static_cast<std::size_t>(library)]};
 }
@@ -65,7 +66,7 @@ std::vector<Curve> curves_of(const Group& group, const std::vector<Compared>& si
   for (const Library library : kOtherLibraries) {
     curves.push_back(curve_for(library));
     for (const Compared& size : sizes) {
-      add_point(curves.back(), size, size.other[static_cast<std::size_t>(library)], value);
+      add_point(curves.back(), size, size.of(library), value);
     }
   }
   for (const Series& series : series_of(group.rows)) {

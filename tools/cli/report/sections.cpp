@@ -10,7 +10,9 @@ namespace {
 
 // Whether `host` has a table for `row`, of file `from`, and no column of that name in it.
 bool takes(const Section& host, const ResultFile& from, const Row& row) {
-  if (host.file->machine != from.machine || host.file->what != row.collective) return false;
+  if (host.file == &from || host.file->machine != from.machine) return false;
+  const std::string& what = host.file->what;  // all_reduce, or all_reduce_registered
+  if (what != row.collective && what != row.collective + '_' + row.buffers) return false;
   const auto of_table = [&](const Row& own) { return same_group(own, row); };
   const auto same_column = [&](const Row& own) {
     return of_table(own) && own.algorithm == row.algorithm;
@@ -76,8 +78,8 @@ std::string Section::multicast(const Group& group) const {
 std::string how_to_read() {
   return "Times are those of the slowest rank, p50, in microseconds; 1 GB = 1e9 bytes. NCCL is the "
          "faster of nccl and torch_nccl, NCCL symmetric the faster of nccl_window and "
-         "nccl_copy_engine, torch symm_mem the faster of its algorithms. The best other library "
-         "is the fastest of these three at a size.";
+         "nccl_copy_engine, torch symm_mem the faster of its algorithms, vLLM its custom "
+         "all-reduce. The best other library is the fastest of these at a size.";
 }
 
 Table Section::table(const Group& group) const {

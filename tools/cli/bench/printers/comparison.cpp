@@ -45,6 +45,7 @@ void mark_incomplete(std::vector<Compared>& sizes) {
 Library library_of(std::string_view algorithm) {
   if (algorithm == "nccl" || algorithm == "torch_nccl") return Library::kNccl;
   if (algorithm.starts_with("nccl_")) return Library::kNcclSymmetric;
+  if (algorithm.starts_with("vllm_")) return Library::kVllm;
   return algorithm.starts_with("torch_") ? Library::kTorch : Library::kTutti;
 }
 
@@ -56,6 +57,8 @@ std::string_view to_string(Library library) {
       return "NCCL symmetric";
     case Library::kTorch:
       return "torch symm_mem";
+    case Library::kVllm:
+      return "vLLM";
     case Library::kTutti:
       return "tutti";
   }

@@ -12,9 +12,9 @@
 namespace tutti::cli {
 
 // Who moves the bytes, whoever calls it: `torch_nccl` is NCCL.
-enum class Library : std::uint8_t { kNccl, kNcclSymmetric, kTorch, kTutti };
+enum class Library : std::uint8_t { kNccl, kNcclSymmetric, kTorch, kVllm, kTutti };
 inline constexpr std::array kOtherLibraries = {Library::kNccl, Library::kNcclSymmetric,
-                                               Library::kTorch};
+                                               Library::kTorch, Library::kVllm};
 Library library_of(std::string_view algorithm);
 std::string_view to_string(Library library);  // "NCCL symmetric"
 
@@ -27,6 +27,7 @@ struct Compared {
   // messages: a curve through sizes without one of them would jump.
   bool complete = true;
 
+  const Row* of(Library library) const { return other[static_cast<std::size_t>(library)]; }
   const Row* best_other() const;           // null: none
   std::optional<double> speed_up() const;  // of `chosen` over best_other()
 };

@@ -1,0 +1,130 @@
+// vLLM's custom all-reduce behind C functions, for vllm_all_reduce.py. vLLM's source is not part of tutti:
+// build_peers compiles this beside a checkout of it. Uses no NVLink multicast.
+//
+// VLLM_VERSION: of the source, a string. Most functions return 0, or -1 and print why. Counts are elements, sizes bytes. One object per process.
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+#include <cuda_runtime.h>
+
+#include <cstdint>
+#include <cstdio>
+#include <cstring>
+#include <exception>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "custom_all_reduce.cuh"
+
+struct Ranks {
+  int rank = 0, ranks = 0;
+  void* own = nullptr;        // signals, then the staging of the algorithm of two stages
+  void* addresses = nullptr;  // where the kernels find the ranks' inputs
+  std::unique_ptr<vllm::CustomAllreduce> all_reduce;
+};
+
+namespace {
+
+constexpr std::size_t kHandle = sizeof(cudaIpcMemHandle_t), kAddresses = 1 << 20;
+
+void check(cudaError_t status) {
+  if (status != cudaSuccess) throw std::runtime_error(cudaGetErrorString(status));
+}
+
+template <typename Action>
+int attempt(Action action) {
+  try {
+    action();
+    return 0;
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "vLLM's all-reduce: %s\n", error.what());
+    return -1;
+  }
+}
+
+}  // namespace
+
+extern "C" {
+
+const char* vllm_version() { return VLLM_VERSION; }
+
+// Allocates this rank's signals and `staging` bytes; `handle` gets the 64 bytes that other ranks open them by.
+int vllm_open(int rank, int ranks, std::size_t staging, char* handle, Ranks** made) {
+  return attempt([&] {
+    auto self = std::make_unique<Ranks>();
+    self->rank = rank;
+    self->ranks = ranks;
+    const std::size_t bytes = sizeof(vllm::Signal) + staging;
+    check(cudaMalloc(&self->own, bytes));
+    check(cudaMemset(self->own, 0, bytes));
+    check(cudaMalloc(&self->addresses, kAddresses));
+    check(cudaDeviceSynchronize());
+    cudaIpcMemHandle_t own;
+    check(cudaIpcGetMemHandle(&own, self->own));
+    std::memcpy(handle, &own, kHandle);
+    *made = self.release();
+  });
+}
+
+// `handles`: of all ranks, in their order.
+int vllm_connect(Ranks* self, const char* handles) {
+  return attempt([&] {
+    std::vector<vllm::Signal*> signals(8);
+    for (int rank = 0; rank < self->ranks; ++rank) {
+      void* at = self->own;
+      cudaIpcMemHandle_t handle;
+      std::memcpy(&handle, handles + kHandle * static_cast<std::size_t>(rank), kHandle);
+      if (rank != self->rank) {
+        check(cudaIpcOpenMemHandle(&at, handle, cudaIpcMemLazyEnablePeerAccess));
+      }
+      signals[static_cast<std::size_t>(rank)] = static_cast<vllm::Signal*>(at);
+    }
+    self->all_reduce = std::make_unique<vllm::CustomAllreduce>(
+        signals.data(), self->addresses, kAddresses, self->rank, self->ranks, true);
+  });
+}
+
+// Within a capture: the input is registered after it. `dtype`: fp32, fp16 or bf16.
+int vllm_all_reduce(Ranks* self, const char* dtype, void* input, void* output, int count, cudaStream_t stream) {
+  return attempt([&] {
+    const std::string name = dtype;
+    const auto run = [&](auto* in) {
+      self->all_reduce->allreduce(stream, in, static_cast<decltype(in)>(output), count);
+    };
+    if (name == "fp32") return run(static_cast<float*>(input));
+    if (name == "fp16") return run(static_cast<half*>(input));
+    if (name == "bf16") return run(static_cast<nv_bfloat16*>(input));
+    throw std::runtime_error("it has no " + name);
+  });
+}
+
+// How many inputs were captured since the last registration.
+int vllm_captured(Ranks* self) { return static_cast<int>(self->all_reduce->graph_unreg_buffers_.size()); }
+
+// Of each of them the handle of its allocation, and where in that it begins.
+int vllm_handles(Ranks* self, char* handles, std::int64_t* offsets) {
+  return attempt([&] {
+    const auto [all_handles, all_offsets] = self->all_reduce->get_graph_buffer_ipc_meta();
+    std::memcpy(handles, all_handles.data(), all_handles.size());
+    std::memcpy(offsets, all_offsets.data(), all_offsets.size() * sizeof(std::int64_t));
+  });
+}
+
+// What vllm_handles() gave on each rank, one rank's behind the other's.
+int vllm_register(Ranks* self, const char* handles, const std::int64_t* offsets) {
+  return attempt([&] {
+    const auto count = static_cast<std::size_t>(vllm_captured(self));
+    std::vector<std::string> all_handles;
+    std::vector<std::vector<std::int64_t>> all_offsets;
+    for (int rank = 0; rank < self->ranks; ++rank) {
+      all_handles.emplace_back(handles, count * kHandle);
+      all_offsets.emplace_back(offsets, offsets + count);
+      handles += count * kHandle;
+      offsets += count;
+    }
+    self->all_reduce->register_graph_buffers(all_handles, all_offsets);
+  });
+}
+
+}  // extern "C"
