@@ -101,7 +101,10 @@ std::string why_taken(const Choice& choice, const Algorithm& row) {
     return fmt::format("; made for few SMs, it replaces {}", name_of_id(row.stands_in_for));
   }
   if (choice.is(PlanSource::kModel)) {
-    return (choice.named ? "; the fastest without staging" : "; the fastest") +
+    const bool narrow = choice.named && is_narrow(choice.selection, *choice.named->row);
+    return (narrow         ? "; the fastest for pieces that are no whole vectors"
+            : choice.named ? "; the fastest without staging"
+                           : "; the fastest") +
            passed_over(choice) + ways_of(choice, row);
   }
   const TuningEntry& entry = *choice.named->match.entry;
@@ -114,7 +117,8 @@ std::string why_taken(const Choice& choice, const Algorithm& row) {
       text += fmt::format(", which cannot run here; the next is {}", to_string(row.family));
     }
   } else if (!is_as_measured(choice.selection, row, entry)) {
-    text = fmt::format("; {} names it for symmetric buffers", choice.named->match.source->name);
+    text = fmt::format("; {} names it for {}", choice.named->match.source->name,
+                       is_narrow(choice.selection, row) ? "whole vectors" : "symmetric buffers");
   }
   return text + passed_over(choice) + ways_of(choice, row);
 }
@@ -147,9 +151,10 @@ std::string why_not_taken(const Choice& choice, const Algorithm& row) {
   const TuningTable::Match& match = choice.named->match;
   if (choice.is(PlanSource::kModel)) {
     if (choice.named->row == &row) {
-      return fmt::format(
-          "; {} names it for symmetric buffers; with staging, {} is expected to be faster",
-          match.source->name, taken);
+      const bool narrow = is_narrow(choice.selection, row);
+      return fmt::format("; {} names it for {}; with {}, {} is expected to be faster",
+                         match.source->name, narrow ? "whole vectors" : "symmetric buffers",
+                         narrow ? "others" : "staging", taken);
     }
     if (goes_through_staging(row, choice.selection.request, choice.selection.topology)) {
       return "; it needs staging as well";

@@ -130,10 +130,9 @@ std::string why_not_in_windows(const Algorithm& row, const Request& request,
     return fmt::format("needs windows of NCCL's, and there are none: {}", windows.none);
   }
   // In place, other pieces would be aligned on some ranks and not on others.
-  const auto ranks = static_cast<std::size_t>(topology.ranks);
-  if (has_pieces(request.collective) && request.bytes() / ranks % 16 != 0) {
-    return fmt::format("needs a multiple of 16 bytes per rank, and there are {}",
-                       request.bytes() / ranks);
+  if (width_of_pieces(request, topology) < kVectorBytes) {
+    return fmt::format("needs a multiple of {} bytes per rank, and there are {}", kVectorBytes,
+                       request.bytes() / static_cast<std::size_t>(topology.ranks));
   }
   if (!request.symmetric() || !request.in_blocks) {
     return "needs both buffers in memory that this communicator allocated, aligned to 16 bytes: "
@@ -270,13 +269,25 @@ int blocks_within(const Request& request, const Topology& topology) {
   return std::max(budget_of(request, topology).value_or(std::numeric_limits<int>::max()), 1);
 }
 
+int width_of_pieces(const Request& request, const Topology& topology) {
+  if (topology.backend != Backend::kCuda || !has_pieces(request.collective)) return kVectorBytes;
+  const std::size_t piece = request.bytes() / static_cast<std::size_t>(topology.ranks);
+  int width = kVectorBytes;
+  while (piece % static_cast<std::size_t>(width) != 0) width /= 2;
+  return width;
+}
+
 std::string why_not_by_itself(const Algorithm& row, const Request& request,
                               const Topology& topology, MeasuredWith measured) {
   // Whoever gives no SM has asked for copy engines, whatever else would be faster.
   const bool meant = only_meets(row) && budget_of(request, topology) == 0;
   const bool compared =
       topology.backend == Backend::kHost && topology.ranks <= row.compared_on_host;
-  if (row.only_where_measured && !compared && measured == MeasuredWith::kNothing && !meant) {
+  // Copy engines are as fast wherever a piece begins; the model knows by how much kernels are not.
+  const bool copies = row.program != nullptr && !reduces(row.collective) &&
+                      width_of_pieces(request, topology) < kVectorBytes;
+  const bool known_well = compared || meant || copies;
+  if (row.only_where_measured && !known_well && measured == MeasuredWith::kNothing) {
     return "selected automatically only by a tuning table";
   }
   if ((row.needs & kNeedsNetwork) != 0 && topology.nodes() == 1) {

@@ -24,6 +24,10 @@ std::string why_not_unnamed(const Algorithm& row, const Request& request, const 
 // The most blocks that the request's budget of multiprocessors leaves a grid.
 int blocks_within(const Request& request, const Topology& topology);
 
+// The widest access, in bytes, that the pieces of all ranks allow, by where they begin in a buffer
+// that is a whole vector's: kVectorBytes where they are whole vectors. The host copies bytes.
+int width_of_pieces(const Request& request, const Topology& topology);
+
 // With which buffers a table has measured a row that it names.
 enum class MeasuredWith : std::uint8_t { kNothing, kSymmetric, kPlain };
 inline MeasuredWith measured_by(const TuningEntry& entry) {

@@ -87,7 +87,19 @@ double traffic(const Cost& cost, int ranks, Backend backend) {
   return backend == Backend::kHost ? (wire + local) / 2 : wire;
 }
 
+// Fitted to 3 H200s and pieces of 3 to 85 MB that were multiples of 2 and of 4 bytes; between 4 and
+// 16 assumed (docs/internals/performance_notes.md).
+constexpr double kBytewise = 10, kWordwise = 3, kPairwise = 1.6, kNcclNarrow = 2, kSumsNarrow = 2.2;
+
 }  // namespace
+
+double slowdown(const Algorithm& algorithm, int width) {
+  const bool repacks = algorithm.packets != nullptr || algorithm.network != nullptr;
+  if (width >= kVectorBytes || repacks) return 1;
+  if ((algorithm.needs & kNeedsNccl) != 0) return kNcclNarrow;
+  if (algorithm.program != nullptr) return reduces(algorithm.collective) ? kSumsNarrow : 1;
+  return width >= 8 ? kPairwise : width >= 4 ? kWordwise : kBytewise;
+}
 
 std::size_t passes_of(const Load& load) {
   if (load.staging_bytes == 0) return 0;
@@ -116,7 +128,8 @@ double predicted_us(const Algorithm& algorithm, const Load& load, const Topology
                             : algorithm.cost.steps + algorithm.cost.steps_per_rank * load.ranks;
   const double pass_us = steps * machine.hop_us + copies * machine.copy_us;
   const double wire = load.sent * traffic(algorithm.cost, load.ranks, topology.backend);
-  const double sent_us = static_cast<double>(load.bytes) * wire / (machine.bandwidth_gbps * 1e3);
+  const double sent_us = static_cast<double>(load.bytes) * wire /
+                         (machine.bandwidth_gbps * 1e3) * slowdown(algorithm, load.width);
   const double copied_us =
       static_cast<double>(load.staged_bytes) * copies / (machine.copy_gbps * 1e3);
   return machine.base_us + static_cast<double>(std::max<std::size_t>(passes, 1)) * pass_us +

@@ -19,14 +19,19 @@ bool stages_as_symmetric(const Selection& selection, const Algorithm& row) {
 
 }  // namespace
 
+bool is_narrow(const Selection& selection, const Algorithm& row) {
+  return slowdown(row, width_of_pieces(selection.request, selection.topology)) > 1;
+}
+
 bool is_as_measured(const Selection& selection, const Algorithm& row, const TuningEntry& entry) {
-  return entry.plain || stages_as_symmetric(selection, row);
+  return !is_narrow(selection, row) && (entry.plain || stages_as_symmetric(selection, row));
 }
 
 Load load_of(const Selection& selection, const Algorithm& row) {
   const Request& request = selection.request;
   Load load{selection.topology.ranks, request.bytes(), 0};
   load.sent = packet_expansion(row, request.dtype);
+  load.width = width_of_pieces(request, selection.topology);
   if (goes_through_staging(row, request, selection.topology)) {
     load.staging_bytes =
         request.staging_bytes > 0 ? request.staging_bytes : std::max<std::size_t>(load.bytes, 1);

@@ -45,14 +45,18 @@ inline constexpr std::size_t kHostPassBytes = MiB;
 
 Load load_of(const Selection& selection, const Algorithm& row);
 
+// Whether the row is slower than it was measured, since pieces are no whole vectors: tables are
+// measured with those.
+bool is_narrow(const Selection& selection, const Algorithm& row);
+
 // Whether the times of the entry, which names the row, hold for this request.
 bool is_as_measured(const Selection& selection, const Algorithm& row, const TuningEntry& entry);
 
 // By the model, of the rows that can run; of equal ones the first. Null: none.
 const Algorithm* fastest_row(const Selection& selection);
 
-// Where a row that a table names would stage more than it did there, a row that does not stage may
-// be faster: that one, or null. Among rows that all stage, the table's order stands.
+// Where a row that a table names would stage more than it did there, or has to move less than vectors
+// at a time, a row that does not stage may be faster: that one, or null. Among rows that all stage, the table's order stands.
 const Algorithm* overtaken_by(const Selection& selection, const Named& named);
 
 }  // namespace tutti

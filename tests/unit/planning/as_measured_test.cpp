@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <tuple>
 
 #include "base/units.hpp"
 #include "planning/choose.hpp"
@@ -14,6 +15,7 @@
 namespace tutti {
 namespace {
 
+using testing::AllOf;
 using testing::HasSubstr;
 
 // What only the root has is staged however it lies, so a table's time has that in it. More passes
@@ -57,6 +59,47 @@ TEST(AsMeasured, WhateverATableNamesForSymmetricBuffersIsTaken) {
     ++named;
   }
   EXPECT_GT(named, 30);
+}
+
+// Tables are measured with pieces of whole vectors of 16 bytes. Kernels are far slower with others,
+// copy engines are not, and NCCL less.
+TEST(AsMeasured, PiecesThatAreNoWholeVectorsAreLeftToCopyEnginesAndNccl) {
+  for (const auto& [collective, named, narrow] :
+       {std::tuple(Collective::kAllGather, "all_gather/push", "all_gather/copy_engine"),
+        std::tuple(Collective::kAllToAll, "all_to_all/push", "all_to_all/copy_engine"),
+        std::tuple(Collective::kReduceScatter, "reduce_scatter/pull", "reduce_scatter/nccl")}) {
+    TuningEntry entry = entry_of(0, 256 * MiB, named);
+    entry.collective = collective;
+    Request request = bytes_of(128 * MiB);
+    request.collective = collective;
+    request.packet_bytes = 8 * MiB;
+    EXPECT_EQ(choose(request, eight_h200(), cache_of(entry))->algorithm, named);
+    for (const std::size_t more : {4, 2, 1}) {  // in each piece
+      request.count = 128 * MiB + 8 * more;
+      const auto plan = choose(request, eight_h200(), cache_of(entry));
+      EXPECT_EQ(plan->algorithm, narrow) << more;
+      EXPECT_EQ(plan->source, PlanSource::kModel) << more;
+    }
+    EXPECT_THAT(explain(request, eight_h200(), cache_of(entry)),
+                AllOf(HasSubstr("the fastest for pieces that are no whole vectors"),
+                      HasSubstr("names it for whole vectors")));
+  }
+}
+
+// Packets carry their elements in the same way wherever they come from, and the host copies bytes.
+TEST(AsMeasured, PacketsAndTheHostAreAsFastWithAnyPieces) {
+  TuningEntry entry = entry_of(0, MiB, "all_gather/one_shot_push");
+  entry.collective = Collective::kAllGather;
+  Request request = bytes_of(64 * KiB + 8);
+  request.collective = Collective::kAllGather;
+  request.packet_bytes = 8 * MiB;
+  EXPECT_EQ(choose(request, eight_h200(), cache_of(entry))->source, PlanSource::kUserCache);
+  Topology host = eight_h200();
+  host.backend = entry.backend = Backend::kHost;
+  host.gpu.clear();
+  entry.gpu.clear();
+  entry.algorithm = "all_gather/push";
+  EXPECT_EQ(choose(request, host, cache_of(entry))->algorithm, "all_gather/push");
 }
 
 // What was measured with plain buffers has the cost of staging in it.

@@ -8,6 +8,7 @@
 #include "base/units.hpp"
 #include "planning/choose.hpp"
 #include "planning/filter.hpp"
+#include "planning/model.hpp"
 #include "support/fake_machine.hpp"
 #include "unit/planning/published_cells.hpp"
 #include "unit/planning/rows.hpp"
@@ -218,16 +219,24 @@ void expect_holder_is_taken(const TuningEntry& like, const Request& request, boo
   EXPECT_TRUE(mute || is_what_it_names(*plan, *holder, next)) << where << ": " << plan->algorithm;
 }
 
-TEST(Thresholds, OneElementAroundEachTheEntryThatHoldsTheSizeIsTaken) {
+// Elements in a whole vector for each rank, where ranks have pieces: tables hold for those.
+std::size_t step_of(const TuningEntry& entry, DataType dtype) {
+  if (entry.backend != Backend::kCuda || !has_pieces(entry.collective)) return 1;
+  return kVectorBytes / size_of(dtype) * static_cast<std::size_t>(entry.ranks);
+}
+
+TEST(Thresholds, OneStepAroundEachTheEntryThatHoldsTheSizeIsTaken) {
   int thresholds = 0;
   for (const TuningSource& source : shipped().sources()) {
     for (const TuningEntry& entry : source.entries) {
       if (entry.collective == Collective::kAllReduceResidualRmsNorm) continue;  // of whole tokens
       for (const std::size_t threshold : {entry.min_bytes, entry.max_bytes}) {
         for (const DataType dtype : {DataType::kUint8, DataType::kBfloat16}) {
-          const std::size_t count = threshold / size_of(dtype);
-          const std::size_t last = SIZE_MAX / size_of(dtype);
-          for (const std::size_t k : {count - (count > 0), count, count + (count < last)}) {
+          const std::size_t step = step_of(entry, dtype);
+          const std::size_t count = threshold / size_of(dtype) / step * step;
+          const std::size_t last = SIZE_MAX / size_of(dtype) / step * step;
+          const std::size_t less = count > 0 ? count - step : 0;
+          for (const std::size_t k : {less, count, count < last ? count + step : last}) {
             Request request = request_of(k, dtype);
             request.collective = entry.collective;
             if (entry.plain) request.set_plain();
