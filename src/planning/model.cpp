@@ -128,8 +128,8 @@ double predicted_us(const Algorithm& algorithm, const Load& load, const Topology
                             : algorithm.cost.steps + algorithm.cost.steps_per_rank * load.ranks;
   const double pass_us = steps * machine.hop_us + copies * machine.copy_us;
   const double wire = load.sent * traffic(algorithm.cost, load.ranks, topology.backend);
-  const double sent_us = static_cast<double>(load.bytes) * wire /
-                         (machine.bandwidth_gbps * 1e3) * slowdown(algorithm, load.width);
+  const double sent_us = static_cast<double>(load.bytes) * wire / (machine.bandwidth_gbps * 1e3) *
+                         slowdown(algorithm, load.width);
   const double copied_us =
       static_cast<double>(load.staged_bytes) * copies / (machine.copy_gbps * 1e3);
   return machine.base_us + static_cast<double>(std::max<std::size_t>(passes, 1)) * pass_us +

@@ -27,11 +27,11 @@ MachineModel machine_model(const Topology& topology);
 // generation with NVLink.
 bool is_fitted(const Topology& topology);
 
-// Kernels move vectors of so many bytes. Where a piece begins between two of them, they move less at
-// a time.
+// Kernels move vectors of so many bytes. Where a piece begins between two of them, they move less
+// at a time.
 inline constexpr int kVectorBytes = 16;
 
-// How many times as long as with whole vectors the bytes take where accesses are `width` bytes wide.
+// How many times as long as with whole vectors the bytes take if accesses are `width` bytes wide.
 double slowdown(const Algorithm& algorithm, int width);
 
 // An operation as far as it can cost time.

@@ -45,10 +45,11 @@ class FakeLibrary:
         self.connected = handles
         return self.status("vllm_connect")
 
-    def vllm_all_reduce(self, made, dtype, source, target, count, stream) -> int:
-        assert (dtype, stream.value) == (b"bf16", 7)
-        source, target = (self.fake.tensors[address.value] for address in (source, target))
-        assert source.numel() == count
+    def vllm_all_reduce(self, made, reference, stream) -> int:
+        asked = reference._obj
+        assert (asked.dtype, stream.value) == (b"bf16", 7)
+        source, target = (self.fake.tensors[address] for address in (asked.input, asked.output))
+        assert source.numel() == asked.count
         self.inputs.append(source)
         self.run(source, target)
         return self.status("vllm_all_reduce")

@@ -1,7 +1,8 @@
-// vLLM's custom all-reduce behind C functions, for vllm_all_reduce.py. vLLM's source is not part of tutti:
-// build_peers compiles this beside a checkout of it. Uses no NVLink multicast.
+// vLLM's custom all-reduce behind C functions, for vllm_all_reduce.py. vLLM's source is not part of
+// tutti: build_peers compiles this beside a copy of it. Uses no NVLink multicast.
 //
-// VLLM_VERSION: of the source, a string. Most functions return 0, or -1 and print why. Counts are elements, sizes bytes. One object per process.
+// VLLM_VERSION is the source's, a string. Functions of type int return 0, or -1 and print why.
+// Counts are elements, sizes bytes. One object per process.
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 #include <cuda_runtime.h>
@@ -49,7 +50,8 @@ extern "C" {
 
 const char* vllm_version() { return VLLM_VERSION; }
 
-// Allocates this rank's signals and `staging` bytes; `handle` gets the 64 bytes that other ranks open them by.
+// Allocates this rank's signals and `staging` bytes; `handle` gets the 64 bytes that other ranks
+// open them by.
 int vllm_open(int rank, int ranks, std::size_t staging, char* handle, Ranks** made) {
   return attempt([&] {
     auto self = std::make_unique<Ranks>();
@@ -86,21 +88,30 @@ int vllm_connect(Ranks* self, const char* handles) {
 }
 
 // Within a capture: the input is registered after it. `dtype`: fp32, fp16 or bf16.
-int vllm_all_reduce(Ranks* self, const char* dtype, void* input, void* output, int count, cudaStream_t stream) {
+struct Sum {
+  const char* dtype;
+  void* input;
+  void* output;
+  int count;
+};
+int vllm_all_reduce(Ranks* self, const Sum* sum, cudaStream_t stream) {
   return attempt([&] {
-    const std::string name = dtype;
-    const auto run = [&](auto* in) {
-      self->all_reduce->allreduce(stream, in, static_cast<decltype(in)>(output), count);
+    const std::string name = sum->dtype;
+    const auto run = [&](auto* input) {
+      auto* output = static_cast<decltype(input)>(sum->output);
+      self->all_reduce->allreduce(stream, input, output, sum->count);
     };
-    if (name == "fp32") return run(static_cast<float*>(input));
-    if (name == "fp16") return run(static_cast<half*>(input));
-    if (name == "bf16") return run(static_cast<nv_bfloat16*>(input));
+    if (name == "fp32") return run(static_cast<float*>(sum->input));
+    if (name == "fp16") return run(static_cast<half*>(sum->input));
+    if (name == "bf16") return run(static_cast<nv_bfloat16*>(sum->input));
     throw std::runtime_error("it has no " + name);
   });
 }
 
 // How many inputs were captured since the last registration.
-int vllm_captured(Ranks* self) { return static_cast<int>(self->all_reduce->graph_unreg_buffers_.size()); }
+int vllm_captured(Ranks* self) {
+  return static_cast<int>(self->all_reduce->graph_unreg_buffers_.size());
+}
 
 // Of each of them the handle of its allocation, and where in that it begins.
 int vllm_handles(Ranks* self, char* handles, std::int64_t* offsets) {

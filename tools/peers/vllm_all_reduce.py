@@ -23,6 +23,12 @@ HANDLE = 64  # bytes of a handle of CUDA's IPC
 VLLM, TUTTI = "vllm_custom_allreduce", "tutti_custom_allreduce"
 
 
+class Sum(ctypes.Structure):
+    """As in vllm_all_reduce.cu."""
+    _fields_ = [("dtype", ctypes.c_char_p), ("input", ctypes.c_void_p), ("output", ctypes.c_void_p),
+                ("count", ctypes.c_int)]
+
+
 class VllmAllReduce:
     """vLLM's kernels through vllm_all_reduce.cu, whose functions say on stderr what fails. RuntimeError then.
 
@@ -42,8 +48,8 @@ class VllmAllReduce:
             raise RuntimeError(f"{name} failed; stderr says why")
 
     def all_reduce(self, source, target, dtype: str, stream: int) -> None:
-        self.call("vllm_all_reduce", self.object, dtype.encode(), ctypes.c_void_p(source.data_ptr()),
-                  ctypes.c_void_p(target.data_ptr()), source.numel(), ctypes.c_void_p(stream))
+        the_sum = Sum(dtype.encode(), source.data_ptr(), target.data_ptr(), source.numel())
+        self.call("vllm_all_reduce", self.object, ctypes.byref(the_sum), ctypes.c_void_p(stream))
 
     @contextlib.contextmanager
     def capture(self):
