@@ -150,13 +150,13 @@ std::string why_not_taken(const Choice& choice, const Algorithm& row) {
   if (!choice.named) return fmt::format("; no faster than {}", taken);
   const TuningTable::Match& match = choice.named->match;
   if (choice.is(PlanSource::kModel)) {
+    const bool narrow = is_narrow(choice.selection, *choice.named->row);
     if (choice.named->row == &row) {
-      const bool narrow = is_narrow(choice.selection, row);
       return fmt::format("; {} names it for {}; with {}, {} is expected to be faster",
                          match.source->name, narrow ? "whole vectors" : "symmetric buffers",
                          narrow ? "others" : "staging", taken);
     }
-    if (goes_through_staging(row, choice.selection.request, choice.selection.topology)) {
+    if (!narrow && goes_through_staging(row, choice.selection.request, choice.selection.topology)) {
       return "; it needs staging as well";
     }
     return fmt::format("; no faster than {}", taken);

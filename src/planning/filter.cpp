@@ -270,23 +270,33 @@ int blocks_within(const Request& request, const Topology& topology) {
 }
 
 int width_of_pieces(const Request& request, const Topology& topology) {
-  if (topology.backend != Backend::kCuda || !has_pieces(request.collective)) return kVectorBytes;
+  const bool equal = has_pieces(request.collective) && !is_uneven(request.collective);
+  if (topology.backend != Backend::kCuda || !equal) return kVectorBytes;
   const std::size_t piece = request.bytes() / static_cast<std::size_t>(topology.ranks);
   int width = kVectorBytes;
   while (piece % static_cast<std::size_t>(width) != 0) width /= 2;
   return width;
 }
 
+// Copy engines are as fast wherever a piece begins, and the model knows by how much kernels are
+// not. Not where copies may wait for other ranks' kernels, as threads that share a GPU make them,
+// nor where each call of a capture would exchange handles.
+bool copies_other_pieces(const Algorithm& row, const Request& request, const Topology& topology) {
+  const bool fetches = only_meets(row) && (row.needs & kNeedsMulticast) == 0;
+  const bool threads_share = topology.one_process && topology.ranks_per_gpu > 1;
+  return fetches && !threads_share && !request.registers_late &&
+         width_of_pieces(request, topology) < kVectorBytes;
+}
+
 std::string why_not_by_itself(const Algorithm& row, const Request& request,
                               const Topology& topology, MeasuredWith measured) {
-  // Whoever gives no SM has asked for copy engines, whatever else would be faster.
-  const bool meant = only_meets(row) && budget_of(request, topology) == 0;
+  // Whoever gives no SM has asked for copy engines, whatever else would be faster; but not for
+  // copies into others' memory.
+  const bool meant =
+      only_meets(row) && (row.needs & kNeedsMulticast) == 0 && budget_of(request, topology) == 0;
   const bool compared =
       topology.backend == Backend::kHost && topology.ranks <= row.compared_on_host;
-  // Copy engines are as fast wherever a piece begins; the model knows by how much kernels are not.
-  const bool copies = row.program != nullptr && !reduces(row.collective) &&
-                      width_of_pieces(request, topology) < kVectorBytes;
-  const bool known_well = compared || meant || copies;
+  const bool known_well = compared || meant || copies_other_pieces(row, request, topology);
   if (row.only_where_measured && !known_well && measured == MeasuredWith::kNothing) {
     return "selected automatically only by a tuning table";
   }

@@ -25,7 +25,8 @@ std::string why_not_unnamed(const Algorithm& row, const Request& request, const 
 int blocks_within(const Request& request, const Topology& topology);
 
 // The widest access, in bytes, that the pieces of all ranks allow, by where they begin in a buffer
-// that is a whole vector's: kVectorBytes where they are whole vectors. The host copies bytes.
+// that is a whole vector's: kVectorBytes where they are whole vectors, or of lengths of their own,
+// which are not known here. The host copies bytes.
 int width_of_pieces(const Request& request, const Topology& topology);
 
 // With which buffers a table has measured a row that it names.

@@ -127,12 +127,13 @@ const Algorithm* fastest_row(const Selection& selection) {
 
 const Algorithm* overtaken_by(const Selection& selection, const Named& named) {
   if (is_as_measured(selection, *named.row, *named.match.entry)) return nullptr;
-  const Algorithm* direct = fastest(selection, [&selection](const Algorithm& other) {
-    return !goes_through_staging(other, selection.request, selection.topology);
+  const bool narrow = is_narrow(selection, *named.row);
+  const Algorithm* other = fastest(selection, [&selection, narrow](const Algorithm& row) {
+    return narrow || !goes_through_staging(row, selection.request, selection.topology);
   });
-  if (direct == nullptr) return nullptr;
-  return kDoubt * expected_us(selection, *direct) < expected_us(selection, *named.row) ? direct
-                                                                                       : nullptr;
+  if (other == nullptr) return nullptr;
+  return kDoubt * expected_us(selection, *other) < expected_us(selection, *named.row) ? other
+                                                                                      : nullptr;
 }
 
 std::optional<Named> named_by_tables(const Selection& selection) {

@@ -55,9 +55,9 @@ bool is_as_measured(const Selection& selection, const Algorithm& row, const Tuni
 // By the model, of the rows that can run; of equal ones the first. Null: none.
 const Algorithm* fastest_row(const Selection& selection);
 
-// Where a row that a table names would stage more than it did there, or has to move less than
-// vectors at a time, a row that does not stage may be faster: that one, or null. Among rows that
-// all stage, the table's order stands.
+// Where a row that a table names would stage more than it did there, a row that does not stage may
+// be faster: that one, or null. Among rows that all stage, the table's order stands. Where it has
+// to move less than vectors at a time, any row may be faster.
 const Algorithm* overtaken_by(const Selection& selection, const Named& named);
 
 }  // namespace tutti

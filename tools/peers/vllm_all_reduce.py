@@ -54,7 +54,7 @@ class VllmAllReduce:
     @contextlib.contextmanager
     def capture(self):
         """Collective. Around a capture: at its end all ranks know the inputs."""
-        yield
+        yield  # an exception ends the group's bench of this size: attempt() tells all ranks
         count = self.library.vllm_captured(self.object)
         handles, offsets = ctypes.create_string_buffer(HANDLE * count), (ctypes.c_int64 * count)()
         self.call("vllm_handles", self.object, handles, offsets)

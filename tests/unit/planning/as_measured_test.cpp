@@ -8,6 +8,7 @@
 #include "base/units.hpp"
 #include "planning/choose.hpp"
 #include "planning/filter.hpp"
+#include "planning/model.hpp"
 #include "planning/selection.hpp"
 #include "unit/planning/entries.hpp"
 #include "unit/planning/rows.hpp"
@@ -86,8 +87,45 @@ TEST(AsMeasured, PiecesThatAreNoWholeVectorsAreLeftToCopyEnginesAndNccl) {
   }
 }
 
-// Packets carry their elements in the same way wherever they come from, and the host copies bytes.
-TEST(AsMeasured, PacketsAndTheHostAreAsFastWithAnyPieces) {
+// Copies of threads that share a GPU may wait for each other's kernels, those of the switch cannot
+// be stopped, and pieces of lengths of their own begin nobody here knows where.
+TEST(AsMeasured, OtherPiecesAreCopiedOnlyWhereCopiesAreSafe) {
+  Request request = bytes_of(128 * MiB + 8);
+  request.collective = Collective::kAllGather;
+  const auto chosen = [&](const Topology& topology) {
+    return std::string(choose(request, topology, TuningTable::empty())->algorithm);
+  };
+  EXPECT_EQ(chosen(eight_h200()), "all_gather/copy_engine");
+  Topology threads = eight_h200();
+  threads.one_process = true;
+  threads.ranks_per_gpu = 2;
+  EXPECT_EQ(chosen(threads), "all_gather/push");
+  request.registers_late = true;
+  EXPECT_EQ(chosen(eight_h200()), "all_gather/nccl");
+  request.registers_late = false;
+  Topology with_switch = eight_h200();
+  with_switch.multicast = true;
+  request.input_reach = BufferReach::kOwner;
+  request.staging_bytes = MiB;
+  EXPECT_NE(chosen(with_switch), "all_gather/copy_engine_multicast");
+  EXPECT_EQ(width_of_pieces(request, eight_h200()), 1);
+  request.collective = Collective::kAllGatherV;
+  EXPECT_EQ(width_of_pieces(request, eight_h200()), kVectorBytes);
+}
+
+// A table that names what stages is left for what stages as well.
+TEST(AsMeasured, OtherPiecesOfARootAreCopiedThoughTheyAreStaged) {
+  TuningEntry entry = entry_of(0, 256 * MiB, "scatter/push");
+  entry.collective = Collective::kScatter;
+  Request request = bytes_of(128 * MiB + 8);
+  request.collective = Collective::kScatter;
+  Topology topology = eight_h200();
+  topology.nccl = false;
+  EXPECT_EQ(choose(request, topology, cache_of(entry))->algorithm, "scatter/copy_engine");
+}
+
+// Packets lose a few microseconds, for which no table is left, and the host copies bytes.
+TEST(AsMeasured, PacketsAndTheHostStayWithAnyPieces) {
   TuningEntry entry = entry_of(0, MiB, "all_gather/one_shot_push");
   entry.collective = Collective::kAllGather;
   Request request = bytes_of(64 * KiB + 8);

@@ -57,7 +57,7 @@ struct BenchOptions {
   Collective collective = Collective::kAllReduce;
   Backend backend = Backend::kHost;  // never kAuto
   std::vector<int> ranks;            // a group after the other
-  std::vector<std::size_t> bytes;    // messages; each is rounded down to whole elements
+  std::vector<std::size_t> bytes;    // messages, before message_bytes() rounds them
   int hidden = 0;                    // elements per row, where messages are rows; else 0
   int root = 0;                      // where the collective has one
   bool split_rows = false;           // each rank gets its columns of every row

@@ -66,7 +66,7 @@ Status RunnableRows::check_graphs(std::string_view algorithm) const {
 
 Result<Plan> RunnableRows::plan(const Communicator::Query& query) const {
   TUTTI_ASSIGN(Plan plan, communicator_.impl().plan(options_.collective, query));
-  TUTTI_TRY(check_graphs(query.algorithm));
+  TUTTI_TRY(check_graphs(plan.algorithm));
   const unsigned needs = needs_of(query.algorithm);
   if ((needs & kNeedsNccl) != 0) TUTTI_TRY(nccl_);
   if ((needs & kNeedsAnyWindows) != 0) TUTTI_TRY(windows_);

@@ -12,7 +12,7 @@ namespace tutti::cli {
 // Colours of names that stand in several charts. Each means one thing everywhere.
 namespace colour {
 inline constexpr std::string_view kAuto = "#0050b5", kNccl = "#d55e00", kNcclSymmetric = "#1b8a5a",
-                                  kTorch = "#9b2fae", kVllm = "#0b8f6f", kGrey = "#b8bcc2";
+                                  kTorch = "#9b2fae", kVllm = "#7a4b12", kGrey = "#b8bcc2";
 }
 
 struct ChartTitle {
