@@ -62,6 +62,10 @@ bool has_ring_slots(const Algorithm& row) {
 
 bool only_meets(const Algorithm& row) { return row.geometry == meeting_geometry; }
 
+bool only_fetches(const Algorithm& row) {
+  return row.program != nullptr && only_meets(row) && (row.needs & kNeedsMulticast) == 0;
+}
+
 namespace {
 
 // The library's and a caller's; empty where there are none of these.

@@ -171,6 +171,8 @@ bool has_ring_slots(const Algorithm& row);
 
 // Whether its kernel does nothing but let ranks meet: what bytes there are, copy engines move.
 bool only_meets(const Algorithm& row);
+// Whether copy engines move all of its bytes, and never into other ranks' memory.
+bool only_fetches(const Algorithm& row);
 
 std::span<const Algorithm> catalogue();
 std::span<const Algorithm> library_algorithms();  // generated from algorithms.cmake

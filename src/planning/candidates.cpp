@@ -93,6 +93,20 @@ std::string ways_of(const Choice& choice, const Algorithm& row) {
   return why.empty() ? why : "; " + why;
 }
 
+// What the row that a table names was measured with; the request asks for something else.
+std::string named_for(const Choice& choice) {
+  const bool narrow = is_narrow(choice.selection, *choice.named->row);
+  return fmt::format("; {} names it for {}", choice.named->match.source->name,
+                     narrow ? "whole vectors" : "symmetric buffers");
+}
+
+// Of what the model chose: why it did, if a table names another row.
+std::string_view instead_of_named(const Choice& choice) {
+  if (!choice.named) return "";
+  return is_narrow(choice.selection, *choice.named->row) ? " for pieces that are no whole vectors"
+                                                         : " without staging";
+}
+
 std::string why_taken(const Choice& choice, const Algorithm& row) {
   if (choice.is(PlanSource::kCall)) return "; requested by the call";
   if (choice.is(PlanSource::kOverride)) return "; requested by TUTTI_TUNE";
@@ -101,11 +115,8 @@ std::string why_taken(const Choice& choice, const Algorithm& row) {
     return fmt::format("; made for few SMs, it replaces {}", name_of_id(row.stands_in_for));
   }
   if (choice.is(PlanSource::kModel)) {
-    const bool narrow = choice.named && is_narrow(choice.selection, *choice.named->row);
-    return (narrow         ? "; the fastest for pieces that are no whole vectors"
-            : choice.named ? "; the fastest without staging"
-                           : "; the fastest") +
-           passed_over(choice) + ways_of(choice, row);
+    return fmt::format("; the fastest{}", instead_of_named(choice)) + passed_over(choice) +
+           ways_of(choice, row);
   }
   const TuningEntry& entry = *choice.named->match.entry;
   std::string text;
@@ -117,8 +128,7 @@ std::string why_taken(const Choice& choice, const Algorithm& row) {
       text += fmt::format(", which cannot run here; the next is {}", to_string(row.family));
     }
   } else if (!is_as_measured(choice.selection, row, entry)) {
-    text = fmt::format("; {} names it for {}", choice.named->match.source->name,
-                       is_narrow(choice.selection, row) ? "whole vectors" : "symmetric buffers");
+    text = named_for(choice);
   }
   return text + passed_over(choice) + ways_of(choice, row);
 }
@@ -152,8 +162,7 @@ std::string why_not_taken(const Choice& choice, const Algorithm& row) {
   if (choice.is(PlanSource::kModel)) {
     const bool narrow = is_narrow(choice.selection, *choice.named->row);
     if (choice.named->row == &row) {
-      return fmt::format("; {} names it for {}; with {}, {} is expected to be faster",
-                         match.source->name, narrow ? "whole vectors" : "symmetric buffers",
+      return fmt::format("{}; with {}, {} is expected to be faster", named_for(choice),
                          narrow ? "others" : "staging", taken);
     }
     if (!narrow && goes_through_staging(row, choice.selection.request, choice.selection.topology)) {

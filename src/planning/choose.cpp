@@ -139,13 +139,10 @@ OperationPlan with_access(const Request& request, const Topology& topology, Oper
 // on to its copies, which must not store into peers' memory, as copies through the switch do.
 OperationPlan with_barriers(const Request& request, const Topology& topology, OperationPlan plan) {
   const Algorithm& row = *plan.algorithm;
-  const bool share_context = topology.one_process && topology.ranks_per_gpu > 1;
   const bool admitted =
       admits_stream_barrier(request.stream_barrier_bytes, request.sm_budget, request.bytes()) &&
-      !(share_context && request.stream_barrier_bytes == kSizeAutomatic);
-  const bool only_fetches =
-      row.program != nullptr && only_meets(row) && (row.needs & kNeedsMulticast) == 0;
-  plan.stream_barrier = admitted && topology.backend == Backend::kCuda && only_fetches &&
+      !(topology.threads_share_gpus() && request.stream_barrier_bytes == kSizeAutomatic);
+  plan.stream_barrier = admitted && topology.backend == Backend::kCuda && only_fetches(row) &&
                         !request.capturing && request.has_stream_barrier;
   return plan;
 }

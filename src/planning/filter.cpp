@@ -278,25 +278,25 @@ int width_of_pieces(const Request& request, const Topology& topology) {
   return width;
 }
 
-// Copy engines are as fast wherever a piece begins, and the model knows by how much kernels are
-// not. Not where copies may wait for other ranks' kernels, as threads that share a GPU make them,
-// nor where each call of a capture would exchange handles.
-bool copies_other_pieces(const Algorithm& row, const Request& request, const Topology& topology) {
-  const bool fetches = only_meets(row) && (row.needs & kNeedsMulticast) == 0;
-  const bool threads_share = topology.one_process && topology.ranks_per_gpu > 1;
-  return fetches && !threads_share && !request.registers_late &&
+namespace {
+
+// Whether the model may choose copies because pieces are no whole vectors. Copy engines are as fast
+// wherever a piece begins. But if threads share a GPU, a copy may wait for another rank's kernel;
+// and if buffers are registered late, each captured call would exchange handles.
+bool copies_narrow_pieces(const Algorithm& row, const Request& request, const Topology& topology) {
+  return only_fetches(row) && !topology.threads_share_gpus() && !request.registers_late &&
          width_of_pieces(request, topology) < kVectorBytes;
 }
 
+}  // namespace
+
 std::string why_not_by_itself(const Algorithm& row, const Request& request,
                               const Topology& topology, MeasuredWith measured) {
-  // Whoever gives no SM has asked for copy engines, whatever else would be faster; but not for
-  // copies into others' memory.
-  const bool meant =
-      only_meets(row) && (row.needs & kNeedsMulticast) == 0 && budget_of(request, topology) == 0;
+  // Whoever gives no SM has asked for copy engines, whatever else would be faster.
+  const bool meant = only_fetches(row) && budget_of(request, topology) == 0;
   const bool compared =
       topology.backend == Backend::kHost && topology.ranks <= row.compared_on_host;
-  const bool known_well = compared || meant || copies_other_pieces(row, request, topology);
+  const bool known_well = compared || meant || copies_narrow_pieces(row, request, topology);
   if (row.only_where_measured && !known_well && measured == MeasuredWith::kNothing) {
     return "selected automatically only by a tuning table";
   }

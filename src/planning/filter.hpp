@@ -24,9 +24,9 @@ std::string why_not_unnamed(const Algorithm& row, const Request& request, const 
 // The most blocks that the request's budget of multiprocessors leaves a grid.
 int blocks_within(const Request& request, const Topology& topology);
 
-// The widest access, in bytes, that the pieces of all ranks allow, by where they begin in a buffer
-// that is a whole vector's: kVectorBytes where they are whole vectors, or of lengths of their own,
-// which are not known here. The host copies bytes.
+// How many bytes (1 to kVectorBytes, a power of two) kernels can access at once in the pieces of
+// all ranks, if the buffer itself is aligned to kVectorBytes. kVectorBytes if the collective has no
+// pieces or pieces of unequal lengths, and on the host, which copies bytes.
 int width_of_pieces(const Request& request, const Topology& topology);
 
 // With which buffers a table has measured a row that it names.

@@ -87,8 +87,8 @@ double traffic(const Cost& cost, int ranks, Backend backend) {
   return backend == Backend::kHost ? (wire + local) / 2 : wire;
 }
 
-// Fitted to 3 H200s and pieces of 3 to 85 MB that were multiples of 2 and of 4 bytes; between 4 and
-// 16 assumed (docs/internals/performance_notes.md).
+// Fitted to 3 H200s and pieces of 3 to 85 MB whose lengths were multiples of 2 or of 4 bytes
+// (docs/internals/performance_notes.md). The factor for 8 bytes is assumed.
 constexpr double kBytewise = 10, kWordwise = 3, kPairwise = 1.6, kNcclNarrow = 2, kSumsNarrow = 2.2;
 
 }  // namespace

@@ -27,11 +27,11 @@ MachineModel machine_model(const Topology& topology);
 // generation with NVLink.
 bool is_fitted(const Topology& topology);
 
-// Kernels move vectors of so many bytes. Where a piece begins between two of them, they move less
+// Kernels move vectors of so many bytes. If a piece begins within a vector, they move fewer bytes
 // at a time.
 inline constexpr int kVectorBytes = 16;
 
-// How many times as long as with whole vectors the bytes take if accesses are `width` bytes wide.
+// The time to move bytes with accesses of `width` bytes over that with whole vectors.
 double slowdown(const Algorithm& algorithm, int width);
 
 // An operation as far as it can cost time.
@@ -41,7 +41,7 @@ struct Load {
   std::size_t staging_bytes = 0;     // what goes through staging in one pass; 0: nothing has to
   double sent = 1;                   // bytes on the wire for each one that has to be there
   std::size_t staged_bytes = bytes;  // of the side that goes through staging
-  int width = kVectorBytes;          // bytes of the widest access that all pieces allow
+  int width = kVectorBytes;          // of accesses to pieces: width_of_pieces()
 };
 std::size_t passes_of(const Load& load);  // through staging; 0: none
 

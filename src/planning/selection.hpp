@@ -45,8 +45,8 @@ inline constexpr std::size_t kHostPassBytes = MiB;
 
 Load load_of(const Selection& selection, const Algorithm& row);
 
-// Whether the row is slower than it was measured, since pieces are no whole vectors: tables are
-// measured with those.
+// Whether the row is slower than tables say because pieces are no whole vectors: tables are
+// measured with whole vectors.
 bool is_narrow(const Selection& selection, const Algorithm& row);
 
 // Whether the times of the entry, which names the row, hold for this request.
@@ -56,8 +56,8 @@ bool is_as_measured(const Selection& selection, const Algorithm& row, const Tuni
 const Algorithm* fastest_row(const Selection& selection);
 
 // Where a row that a table names would stage more than it did there, a row that does not stage may
-// be faster: that one, or null. Among rows that all stage, the table's order stands. Where it has
-// to move less than vectors at a time, any row may be faster.
+// be faster: that one, or null. Among rows that all stage, the table's order stands. If the named
+// row is_narrow(), any row may be faster.
 const Algorithm* overtaken_by(const Selection& selection, const Named& named);
 
 }  // namespace tutti

@@ -96,6 +96,9 @@ struct Topology {
   Reach within_nodes = Reach::kPeerMemory, between_nodes = Reach::kNone;
   std::vector<PairReach> limited;  // the pairs that have less than that
 
+  // Whether ranks are threads that share a GPU. They share its CUDA context, too, so that a call of
+  // one rank may wait for streams of another.
+  bool threads_share_gpus() const { return one_process && ranks_per_gpu > 1; }
   int node(int rank) const;
   int nodes() const;
   int least_ranks_on_a_node() const;

@@ -1,8 +1,8 @@
-// vLLM's custom all-reduce behind C functions, for vllm_all_reduce.py. vLLM's source is not part of
-// tutti: build_peers compiles this beside a copy of it. Uses no NVLink multicast.
+// C functions for vLLM's custom all-reduce, which vllm_all_reduce.py calls. vLLM's source is not
+// part of tutti: build_peers compiles this file with a copy of it. Uses no NVLink multicast.
 //
-// VLLM_VERSION is the source's, a string. Functions of type int return 0, or -1 and print why.
-// Counts are elements, sizes bytes. One object per process.
+// VLLM_VERSION is the version of that source, a string. Functions of type int return 0, or -1 and
+// print why. Counts are elements, sizes bytes. One object per process.
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 #include <cuda_runtime.h>
@@ -50,8 +50,7 @@ extern "C" {
 
 const char* vllm_version() { return VLLM_VERSION; }
 
-// Allocates this rank's signals and `staging` bytes; `handle` gets the 64 bytes that other ranks
-// open them by.
+// Allocates this rank's signals and `staging` bytes. `handle` gets their IPC handle, 64 bytes.
 int vllm_open(int rank, int ranks, std::size_t staging, char* handle, Ranks** made) {
   return attempt([&] {
     auto self = std::make_unique<Ranks>();
@@ -69,7 +68,7 @@ int vllm_open(int rank, int ranks, std::size_t staging, char* handle, Ranks** ma
   });
 }
 
-// `handles`: of all ranks, in their order.
+// `handles`: the IPC handles of all ranks, in the order of ranks.
 int vllm_connect(Ranks* self, const char* handles) {
   return attempt([&] {
     std::vector<vllm::Signal*> signals(8);
@@ -87,7 +86,8 @@ int vllm_connect(Ranks* self, const char* handles) {
   });
 }
 
-// Within a capture: the input is registered after it. `dtype`: fp32, fp16 or bf16.
+// Call it within a capture; vllm_register() makes its input known after the capture. `dtype`: fp32,
+// fp16 or bf16.
 struct Sum {
   const char* dtype;
   void* input;
@@ -113,7 +113,7 @@ int vllm_captured(Ranks* self) {
   return static_cast<int>(self->all_reduce->graph_unreg_buffers_.size());
 }
 
-// Of each of them the handle of its allocation, and where in that it begins.
+// For each captured input: the IPC handle of its allocation, and its offset there.
 int vllm_handles(Ranks* self, char* handles, std::int64_t* offsets) {
   return attempt([&] {
     const auto [all_handles, all_offsets] = self->all_reduce->get_graph_buffer_ipc_meta();
@@ -122,7 +122,7 @@ int vllm_handles(Ranks* self, char* handles, std::int64_t* offsets) {
   });
 }
 
-// What vllm_handles() gave on each rank, one rank's behind the other's.
+// What vllm_handles() gave on all ranks, in the order of ranks.
 int vllm_register(Ranks* self, const char* handles, const std::int64_t* offsets) {
   return attempt([&] {
     const auto count = static_cast<std::size_t>(vllm_captured(self));

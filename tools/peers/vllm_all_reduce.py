@@ -1,5 +1,5 @@
-"""vLLM's custom all-reduce beside tutti.vllm.CustomAllreduce, as vLLM uses them: tensors of torch's own allocator, in
-a graph, registered when its capture ends. Timed as `tutti bench` times tutti's, in its format of results.
+"""Times vLLM's custom all-reduce and tutti.vllm.CustomAllreduce as vLLM uses them: in a graph, on tensors of torch's
+own allocator, which are registered when the capture ends. Samples and results are those of `tutti bench`.
 
     VLLM_SOURCE=vllm-0.33.0 tools/peers/build_peers FOLDER
     torchrun --nproc-per-node 4 tools/peers/vllm_all_reduce.py --library FOLDER/libvllm_all_reduce.so \\
@@ -30,7 +30,7 @@ class Sum(ctypes.Structure):
 
 
 class VllmAllReduce:
-    """vLLM's kernels through vllm_all_reduce.cu, whose functions say on stderr what fails. RuntimeError then.
+    """vLLM's kernels, through vllm_all_reduce.cu. RuntimeError if one of its functions fails; stderr has the reason.
 
     `gather(mine)` returns the objects of all ranks, in their order. `staging`: bytes of the largest message."""
 

@@ -62,8 +62,8 @@ struct BenchOptions {
   int root = 0;                      // where the collective has one
   bool split_rows = false;           // each rank gets its columns of every row
   std::size_t token_bytes() const { return static_cast<std::size_t>(hidden) * size_of(dtype); }
-  // Message number `size` of so many ranks: where each has a part of it, of whole elements. A size
-  // of whole vectors of 16 bytes is rounded to such parts, as in nccl-tests; any other is meant.
+  // Bytes of message number `size` for `group` ranks, rounded down to whole elements of each rank's
+  // piece. If the size is a multiple of 16 bytes, so is each piece, as in nccl-tests.
   std::size_t message_bytes(std::size_t size, int group) const {
     const auto parts = static_cast<std::size_t>(has_pieces(collective) ? group : 1);
     const bool vectors = bytes[size] % 16 == 0 && bytes[size] >= 16 * parts && !split_rows;

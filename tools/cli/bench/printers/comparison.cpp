@@ -31,8 +31,7 @@ Compared compare_rows(std::size_t bytes, const std::vector<const Row*>& rows) {
 
 void mark_incomplete(std::vector<Compared>& sizes) {
   for (const Library library : kOtherLibraries) {
-    const auto index = static_cast<std::size_t>(library);
-    const auto has = [&](const Compared& size) { return size.other[index] != nullptr; };
+    const auto has = [&](const Compared& size) { return size.of(library) != nullptr; };
     const auto first = std::find_if(sizes.begin(), sizes.end(), has);
     const auto last = std::find_if(sizes.rbegin(), sizes.rend(), has).base();
     if (first == sizes.end()) continue;
