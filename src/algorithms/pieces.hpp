@@ -17,12 +17,12 @@ TUTTI_BODY int rank_behind(const KernelArgs& work, int step) {
   return rank < work.ranks ? rank : rank - work.ranks;
 }
 
-// So much of each piece, in whole vectors, goes through staging in one pass, which has so many
-// slots of it.
+// So much of each piece goes through staging in one pass, which has so many slots of it: whole
+// vectors, so that all slots begin with one. A slot may be a little longer than the piece.
 TUTTI_BODY std::size_t slot_of(const KernelArgs& work, int slots, std::size_t element_bytes) {
   const std::size_t piece = piece_of(work), unit = 16 / element_bytes;
+  if (piece == 0) return 0;
   const std::size_t fits = work.staging_bytes / (static_cast<std::size_t>(slots) * 16) * unit;
-  if (fits >= piece) return piece;
   const std::size_t passes = (piece + fits - 1) / fits;
   return ((piece + passes - 1) / passes + unit - 1) / unit * unit;
 }

@@ -8,15 +8,6 @@
 
 namespace tutti {
 
-// As slot_of(), of whole vectors of 16 bytes also where there is one pass.
-TUTTI_BODY std::size_t uneven_slot(const KernelArgs& work, std::size_t element_bytes) {
-  const std::size_t unit = 16 / element_bytes;
-  const std::size_t slot = slot_of(work, work.ranks, element_bytes);
-  const std::size_t whole = (slot + unit - 1) / unit * unit;
-  const std::size_t fits = work.staging_bytes / (static_cast<std::size_t>(work.ranks) * 16) * unit;
-  return whole < fits ? whole : fits;
-}
-
 // No count is larger.
 TUTTI_BODY std::uint32_t most_of(const KernelArgs& work, const PieceCounts& counts) {
   return static_cast<std::uint32_t>(piece_of(work) >> counts.bits);

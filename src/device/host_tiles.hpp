@@ -60,6 +60,11 @@ class HostTiles {
     deal_tiles<T>(range, block_, work_.blocks, f);
   }
 
+  template <class T, class F>
+  void for_each_stored_tile(Range range, const std::byte*, F&& f) const {
+    for_each_tile<T>(range, f);
+  }
+
   template <class T>
   void copy_between(Range range, const std::byte* from, std::byte* to) const {
     for_each_tile<T>(range, [&](HostAccess access, TileAt tile) {
@@ -120,6 +125,12 @@ class HostTiles {
       });
     });
     return Outcome::kDone;
+  }
+
+  template <class T, class Use>
+  Outcome bulk_fetch_to(const std::byte*, const Pointers<kMaxRanks>& from, Range range,
+                        Use&& use) const {
+    return bulk_fetch<T>(from, range, use);
   }
 
   // --- messages: a lane is one thread, which sends and takes in turns ---

@@ -8,6 +8,11 @@
 // reads after.
 //
 //   for_each_tile(range, f)  f(access, tile) for each tile of the range that is this thread's.
+//   for_each_stored_tile(range, to, f)
+//                            Likewise, where the range is stored from `to` on, or at the same place
+//                            of every output. If the operation stages no buffer, tiles are cut so
+//                            that whole vectors can be stored, and then a tile's block is not the
+//                            same on every rank: bodies that push into staging cannot use it.
 //   buffers(piece)           Where everybody's inputs and outputs lie; where pieces of so many
 //                            bytes lie one behind the other in them, accesses are as those allow.
 //   load, store, store_all   Ordinary accesses, ordered by the arrivals and waits around them.
@@ -127,6 +132,8 @@
 //                            `from` of that rank. All are loads of this block, begun after it comes
 //                            here and over when it returns. Uniform over the block; fails where the
 //                            deadline passes.
+//   bulk_fetch_to(to, from, r, use)
+//                            Likewise, where `use` stores each tile at its place from `to` on.
 //   bulk_wait()              Until all of them are complete: sources are free, and the next arrival
 //                            releases what was written with the block's stores. Uniform over the
 //                            block; fails where the deadline passes.

@@ -62,7 +62,8 @@ TUTTI_BODY Outcome give_my_piece(Team& team, const KernelArgs& work, StoreToAll&
     const auto buffers = team.buffers(piece);
     if (team.wait() != Outcome::kDone) return Outcome::kFailed;
 
-    team.template for_each_tile<T>(part, [&](auto access, TileAt tile) {
+    const std::byte* const stored = buffers.outputs.at[0] + part.first + shift;
+    team.template for_each_stored_tile<T>(part, stored, [&](auto access, TileAt tile) {
       const auto value = team.template load<T>(work.input, access, tile);
       store_to_all(buffers.outputs, access, TileAt{tile.first + shift, tile.count}, value);
     });

@@ -91,7 +91,8 @@ TUTTI_BODY Outcome AllToAllPush::run(Team& team, const KernelArgs& work) {
     const auto buffers = team.buffers(piece);
     if (team.wait() != Outcome::kDone) return Outcome::kFailed;
 
-    team.template for_each_tile<T>(part, [&](auto access, TileAt tile) {
+    const std::byte* const stored = buffers.outputs.at[0] + part.first + shift;
+    team.template for_each_stored_tile<T>(part, stored, [&](auto access, TileAt tile) {
       scatter_tile(team, buffers.outputs, access, {tile.first + shift, tile.count}, [&](int step) {
         const auto whose = static_cast<std::size_t>(rank_behind(work, step));
         return team.template load<T>(work.input + whose * piece, access, tile);

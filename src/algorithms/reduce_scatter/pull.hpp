@@ -56,7 +56,7 @@ TUTTI_BODY void stage_slots(Team& team, const KernelArgs& work, Range part, std:
     const auto index = static_cast<std::size_t>(r);
     const std::byte* const from = work.input + index * piece_of(work) * sizeof(T);
     std::byte* const to = work.staging.at[work.rank] + index * slot * sizeof(T);
-    team.template for_each_tile<T>(part, [&](auto access, TileAt tile) {
+    team.template for_each_stored_tile<T>(part, to, [&](auto access, TileAt tile) {
       const auto value = team.template load<T>(from, access, tile);
       team.template store<T>(to, access, TileAt{tile.first - part.first, tile.count}, value);
     });
@@ -82,7 +82,8 @@ TUTTI_BODY Outcome reduce_my_piece(Team& team, const KernelArgs& work, Reducer&&
     if (team.wait() != Outcome::kDone) return Outcome::kFailed;
 
     const auto reduced = reducer(buffers);
-    team.template for_each_tile<T>(part, [&](auto access, TileAt tile) {
+    const std::byte* const to = work.output + part.first * sizeof(T);
+    team.template for_each_stored_tile<T>(part, to, [&](auto access, TileAt tile) {
       const auto value = reduced(access, TileAt{tile.first + shift, tile.count});
       team.template store<T>(work.output, access, tile, value);
     });

@@ -103,8 +103,9 @@ TUTTI_BODY Outcome ReduceScatterPullTma::run(Team& team, const KernelArgs& work)
       team.template store<T>(work.output, access, TileAt{part.first + tile.first, tile.count},
                              value);
     };
-    if (team.template bulk_fetch<T>(buffers.inputs, Range{part.first + shift, part.count},
-                                    reduce) != Outcome::kDone) {
+    const Range fetched{part.first + shift, part.count};
+    if (team.template bulk_fetch_to<T>(work.output + part.first * sizeof(T), buffers.inputs,
+                                       fetched, reduce) != Outcome::kDone) {
       return Outcome::kFailed;
     }
 

@@ -110,7 +110,7 @@ TUTTI_BODY Outcome ReduceScatterVPull::run(Team& team, const KernelArgs& work,
   const bool compares = !counts.agreed, fits = !compares || parts.fit(work);
   const Range own = fits ? parts.of(work.rank) : Range{};
   const std::size_t longest = piece_of(work), mine = static_cast<std::size_t>(work.rank);
-  const std::size_t slot = work.stage_input ? uneven_slot(work, sizeof(T)) : longest;
+  const std::size_t slot = work.stage_input ? slot_of(work, work.ranks, sizeof(T)) : longest;
   publish_scalar<Reduction>(team, work);
   if (compares) parts.publish(team);
 

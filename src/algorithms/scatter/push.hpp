@@ -60,7 +60,8 @@ TUTTI_BODY Outcome ScatterPush::run(Team& team, const KernelArgs& work) {
     if (team.wait() != Outcome::kDone) return Outcome::kFailed;
 
     if (work.rank == work.root) {
-      team.template for_each_tile<T>(part, [&](auto access, TileAt tile) {
+      const std::byte* const to = buffers.outputs.at[0] + (part.first - origin);
+      team.template for_each_stored_tile<T>(part, to, [&](auto access, TileAt tile) {
         const TileAt at{tile.first - origin, tile.count};
         scatter_tile(team, buffers.outputs, access, at, [&](int step) {
           const auto whose = static_cast<std::size_t>(rank_behind(work, step));

@@ -67,25 +67,14 @@ class BulkTeam : public NvlinkTeam<Protocol> {
   // The slots are free: moves have been waited for, and so have stores.
   template <class T, class Use>
   __device__ Outcome bulk_fetch(const Pointers<kMaxRanks>& from, Range range, Use&& use) {
-    constexpr std::size_t kStep = Base::template tile_elements<T>();
-    const std::size_t whole =
-        kHasBulkCopies && this->width() == 16 ? range.count / kStep * kStep : 0;
-    std::uint64_t late_ns = 0;
-    if constexpr (kHasBulkCopies) late_ns = fetch_whole<T>(from, Range{range.first, whole}, use);
-    if (!is_mover()) {
-      const NarrowAccess access{this->width()};
-      TUTTI_NO_UNROLL
-      for (std::size_t at = whole + threadIdx.x * kStep; at < range.count; at += adders() * kStep) {
-        const std::size_t left = range.count - at;
-        const TileAt tile{at, static_cast<int>(left < kStep ? left : kStep)};
-        use(access, tile, [&](int rank) {
-          const TileAt there{range.first + at, tile.count};
-          return this->template load<T>(from.of(rank), access, there);
-        });
-      }
-    }
-    if (late_ns != 0) fail(work_, FailureReason::kTimeout, {this->epoch_, {}, work_.rank, late_ns});
-    return __syncthreads_or(late_ns != 0) ? Outcome::kFailed : Outcome::kDone;
+    return fetch<T>(from, range, this->width() == 16, use);
+  }
+  template <class T, class Use>
+  __device__ Outcome bulk_fetch_to(const std::byte* to, const Pointers<kMaxRanks>& from,
+                                   Range range, Use&& use) {
+    const auto bits = reinterpret_cast<std::uintptr_t>(to);
+    const bool shifts = width_of(bits) == 16 && are_alike(from);
+    return fetch<T>(from, range, shifts || this->width() == 16, use);
   }
 
   __device__ Outcome bulk_wait() {
@@ -106,12 +95,56 @@ class BulkTeam : public NvlinkTeam<Protocol> {
   static __device__ bool is_mover() { return threadIdx.x >= adders(); }
   static __device__ bool issues_moves() { return threadIdx.x == adders(); }
 
-  // Whole tiles: the mover has chunk after chunk of every rank brought, the others use them. If not
-  // 0, somebody has waited for so long, and too long.
+  // Whether addresses of all ranks lie behind the start of a vector equally far.
+  __device__ bool are_alike(const Pointers<kMaxRanks>& at) const {
+    std::uintptr_t differ = 0;
+    TUTTI_UNROLL
+    for (int r = 1; r < kMaxRanks; ++r) {
+      if (r >= work_.ranks) continue;
+      differ |=
+          reinterpret_cast<std::uintptr_t>(at.at[r]) ^ reinterpret_cast<std::uintptr_t>(at.at[0]);
+    }
+    return width_of(differ) == 16;
+  }
+  static __device__ unsigned behind_vector(const std::byte* at) {
+    return static_cast<unsigned>(reinterpret_cast<std::uintptr_t>(at) & 15u);
+  }
+
+  template <class T, class Use>
+  __device__ Outcome fetch(const Pointers<kMaxRanks>& from, Range range, bool in_bulk, Use&& use) {
+    constexpr std::size_t kStep = Base::template tile_elements<T>();
+    const unsigned behind = behind_vector(from.of(0) + range.first * sizeof(T));
+    // Nothing is fetched that lies behind the range: the vector that it ends in is not.
+    const std::size_t left_out = behind == 0 ? 0 : (16 - behind) / sizeof(T);
+    const bool any = kHasBulkCopies && in_bulk && range.count > left_out;
+    const std::size_t whole = any ? (range.count - left_out) / kStep * kStep : 0;
+    std::uint64_t late_ns = 0;
+    if constexpr (kHasBulkCopies) late_ns = fetch_whole<T>(from, Range{range.first, whole}, use);
+    if (!is_mover()) {
+      const NarrowAccess access{this->width()};
+      TUTTI_NO_UNROLL
+      for (std::size_t at = whole + threadIdx.x * kStep; at < range.count; at += adders() * kStep) {
+        const std::size_t left = range.count - at;
+        const TileAt tile{at, static_cast<int>(left < kStep ? left : kStep)};
+        use(access, tile, [&](int rank) {
+          const TileAt there{range.first + at, tile.count};
+          return this->template load<T>(from.of(rank), access, there);
+        });
+      }
+    }
+    if (late_ns != 0) fail(work_, FailureReason::kTimeout, {this->epoch_, {}, work_.rank, late_ns});
+    return __syncthreads_or(late_ns != 0) ? Outcome::kFailed : Outcome::kDone;
+  }
+
+  // Whole tiles: the mover has chunk after chunk of every rank brought, the others use them. Tiles
+  // that lie across vectors are fetched with the vector that the last one ends in. If not 0,
+  // somebody has waited for so long, and too long.
   template <class T, class Use>
   __device__ std::uint64_t fetch_whole(const Pointers<kMaxRanks>& from, Range range, Use&& use) {
     const std::size_t bytes = range.count * sizeof(T);
-    const std::size_t step = BulkFetches::chunk_bytes(work_.ranks);
+    const unsigned behind = behind_vector(from.of(0) + range.first * sizeof(T));
+    const unsigned across = behind == 0 ? 0 : 16;
+    const std::size_t step = BulkFetches::chunk_bytes(work_.ranks) - across;
     if (issues_moves()) fence_proxy_async_global();  // as BulkMoves::move()
     std::uint64_t late_ns = 0;
     TUTTI_NO_UNROLL
@@ -120,19 +153,19 @@ class BulkTeam : public NvlinkTeam<Protocol> {
       if (is_mover()) {
         if (!issues_moves()) continue;
         late_ns = fetches_->begin(work_, fetched_, [&](int rank) {
-          return BulkPart{from.of(rank) + range.first * sizeof(T) + at, length};
+          return BulkPart{from.of(rank) + range.first * sizeof(T) + at - behind, length + across};
         });
         continue;
       }
       late_ns = fetches_->await(work_, fetched_);
-      if (late_ns == 0) use_chunk<T>(at / sizeof(T), length, use);
+      if (late_ns == 0) use_chunk<T>(at / sizeof(T), length, behind, use);
       fetches_->give_back(fetched_);
     }
     return late_ns;
   }
 
   template <class T, class Use>
-  __device__ void use_chunk(std::size_t first, unsigned bytes, Use&& use) const {
+  __device__ void use_chunk(std::size_t first, unsigned bytes, unsigned behind, Use&& use) const {
     constexpr std::size_t kStep = Base::template tile_elements<T>();
     using Part = Tile<T, static_cast<int>(kStep)>;
     const uint4* const parts = BulkFetches::parts(fetched_);
@@ -141,7 +174,8 @@ class BulkTeam : public NvlinkTeam<Protocol> {
     for (unsigned k = threadIdx.x; k < tiles; k += adders()) {
       const TileAt tile{first + k * kStep, static_cast<int>(kStep)};
       use(WideAccess{}, tile, [=](int rank) {
-        return __builtin_bit_cast(Part, parts[static_cast<unsigned>(rank) * stride + k]);
+        const uint4* const part = parts + static_cast<unsigned>(rank) * stride + k;
+        return __builtin_bit_cast(Part, behind == 0 ? *part : shifted(part[0], part[1], behind));
       });
     }
   }

@@ -106,13 +106,58 @@ __device__ __forceinline__ uint2 unpack(std::uint64_t v) {
   return uint2{static_cast<unsigned>(v), static_cast<unsigned>(v >> 32)};
 }
 
-// `count` elements from `from`, which is aligned to `width` bytes.
+// The 16 bytes that begin `bytes` (less than 16) behind the start of `low`, which `high` follows.
+__device__ __forceinline__ uint4 shifted(uint4 low, uint4 high, unsigned bytes) {
+  const bool eight = (bytes & 8u) != 0, four = (bytes & 4u) != 0;
+  const unsigned word[] = {low.x, low.y, low.z, low.w, high.x, high.y, high.z, high.w};
+  unsigned near[6], part[5];
+  TUTTI_UNROLL
+  for (int w = 0; w < 6; ++w) near[w] = eight ? word[w + 2] : word[w];
+  TUTTI_UNROLL
+  for (int w = 0; w < 5; ++w) part[w] = four ? near[w + 1] : near[w];
+  const unsigned bits = 8 * (bytes & 3u);
+  return uint4{__funnelshift_r(part[0], part[1], bits), __funnelshift_r(part[1], part[2], bits),
+               __funnelshift_r(part[2], part[3], bits), __funnelshift_r(part[3], part[4], bits)};
+}
+
+// The first `bytes` (less than 16) of a vector. None behind them are read.
+__device__ __forceinline__ uint4 load_front(const std::byte* from, unsigned bytes) {
+  const unsigned eight = bytes & 8u, four = bytes & 4u, two = bytes & 2u;
+  uint2 first = {};
+  unsigned word = 0, half = 0, single = 0;
+  if (eight != 0) first = load_u64(from);
+  if (four != 0) word = load_u32(from + eight);
+  if (two != 0) half = load_u16(from + eight + four);
+  if ((bytes & 1u) != 0) single = load_u8(from + eight + four + two);
+  const unsigned small = half | single << 8 * two;
+  const uint2 rest = four != 0 ? uint2{word, small} : uint2{small, 0};
+  return eight != 0 ? uint4{first.x, first.y, rest.x, rest.y} : uint4{rest.x, rest.y, 0, 0};
+}
+
+// 16 bytes at any address: the vector that they begin in, and what the next one has of them. The
+// next lane may have loaded that. Bytes in front of them are loaded and dropped, which others may
+// be writing; none behind them are, unless the next lane asks for them.
+__device__ __noinline__ inline uint4 load_unaligned(const std::byte* from) {
+  const auto behind = static_cast<unsigned>(reinterpret_cast<std::uintptr_t>(from) & 15u);
+  const auto vector =
+      static_cast<unsigned long long>(reinterpret_cast<std::uintptr_t>(from)) - behind;
+  const uint4 low = load_vector(from - behind);
+  if (behind == 0) return low;
+  const unsigned lanes = __activemask(), next = threadIdx.x % 32 + 1;
+  const bool follows = __shfl_down_sync(lanes, vector, 1) == vector + 16;
+  const bool is_loaded = follows && next < 32 && (lanes >> next & 1u) != 0;
+  uint4 high = {};
+  if (!is_loaded) high = load_front(from - behind + 16, behind);
+  const uint4 beside = {__shfl_down_sync(lanes, low.x, 1), __shfl_down_sync(lanes, low.y, 1),
+                        __shfl_down_sync(lanes, low.z, 1), __shfl_down_sync(lanes, low.w, 1)};
+  return shifted(low, is_loaded ? beside : high, behind);
+}
+
+// `count` elements from `from`. Fewer than 16 bytes by accesses of `width`, to which `from` is
+// aligned.
 template <int kElementBytes>
 __device__ __forceinline__ uint4 load_pieces(const std::byte* from, int width, int count) {
-  if (width >= 8 && count * kElementBytes == 16) {
-    const uint2 low = load_u64(from), high = load_u64(from + 8);
-    return uint4{low.x, low.y, high.x, high.y};
-  }
+  if (count * kElementBytes == 16) return load_unaligned(from);
   return uint4{load_word<kElementBytes>(from, 0, width, count),
                load_word<kElementBytes>(from, 1, width, count),
                load_word<kElementBytes>(from, 2, width, count),
@@ -121,7 +166,9 @@ __device__ __forceinline__ uint4 load_pieces(const std::byte* from, int width, i
 
 template <int kElementBytes>
 __device__ __forceinline__ void store_pieces(std::byte* to, uint4 v, int width, int count) {
-  if (width >= 8 && count * kElementBytes == 16) {
+  const bool whole = count * kElementBytes == 16;
+  if (width >= 16 && whole) return store_vector(to, v);
+  if (width >= 8 && whole) {
     store_u64(to, uint2{v.x, v.y});
     store_u64(to + 8, uint2{v.z, v.w});
     return;

@@ -19,7 +19,7 @@ class MessageMoves {
   __device__ void copy_chunk(std::byte* to, const std::byte* from, std::size_t bytes) const {
     if (is_postmaster()) return;
     const auto bits = reinterpret_cast<std::uintptr_t>(to) | reinterpret_cast<std::uintptr_t>(from);
-    const int width = width_of(bits);
+    const int width = width_of(bits), stored = width_of(reinterpret_cast<std::uintptr_t>(to));
     const unsigned whole = width == 16 ? static_cast<unsigned>(bytes / 16) : 0;
     constexpr unsigned kAhead = 8;
     TUTTI_NO_UNROLL
@@ -41,7 +41,8 @@ class MessageMoves {
     for (std::size_t at = (std::size_t{whole} + mover()) * 16; at < bytes;
          at += std::size_t{movers()} * 16) {
       const int count = static_cast<int>(bytes - at < 16 ? bytes - at : 16);
-      store_pieces<1>(to + at, load_pieces<1>(from + at, width, count), width, count);
+      const uint4 value = load_pieces<1>(from + at, width, count);
+      store_pieces<1>(to + at, value, count == 16 ? stored : width, count);
     }
   }
 

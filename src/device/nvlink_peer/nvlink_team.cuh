@@ -37,6 +37,7 @@ class NvlinkTeam : public TokenVerbs<SingleBlock> {
     Buffers<kMaxRanks> all;
     std::uintptr_t bits = reinterpret_cast<std::uintptr_t>(work_.input) |
                           reinterpret_cast<std::uintptr_t>(work_.output) | piece;
+    std::uintptr_t first_output = 0, differ = 0;
     TUTTI_UNROLL
     for (int r = 0; r < kMaxRanks; ++r) {
       all.inputs.at[r] = work_.stage_input ? work_.staging.at[r]
@@ -45,35 +46,47 @@ class NvlinkTeam : public TokenVerbs<SingleBlock> {
       all.outputs.at[r] = late_ ? work_.late->outputs.at[r] : work_.outputs.at[r];
       if (r >= work_.ranks) continue;
       bits |= reinterpret_cast<std::uintptr_t>(all.inputs.at[r]);
-      bits |= reinterpret_cast<std::uintptr_t>(all.outputs.at[r]);
+      const auto output = reinterpret_cast<std::uintptr_t>(all.outputs.at[r]);
+      bits |= output;
+      if (r == 0) first_output = output;
+      differ |= output ^ first_output;
     }
     width_ = width_of(bits);
+    outputs_alike_ = width_of(differ) == 16;
     return all;
   }
 
   template <class T, class F>
   __device__ void for_each_tile(Range range, F&& f) const {
-    for_each_tile<T>(range, width_, f);
+    for_each_tile<T>(range, TileCut{width_}, f);
   }
   template <class T, class F>
-  __device__ void for_each_tile(Range range, int width, F&& f) const {
+  __device__ void for_each_tile(Range range, TileCut cut, F&& f) const {
     const std::size_t threads = static_cast<std::size_t>(gridDim.x) * blockDim.x;
     const std::size_t thread = static_cast<std::size_t>(blockIdx.x) * blockDim.x + threadIdx.x;
-    deal_tiles<T>(range, width, thread, threads, f);
+    deal_tiles<T>(range, cut, thread, threads, f);
+  }
+  template <class T, class F>
+  __device__ void for_each_stored_tile(Range range, const std::byte* to, F&& f) const {
+    const bool staged = work_.stage_input || work_.stage_output;  // what others find by their tiles
+    const int stored = width_of(reinterpret_cast<std::uintptr_t>(to));
+    const TileCut cut = staged ? TileCut{width_, stored} : cut_for<T>(width_, to);
+    for_each_tile<T>(range, outputs_alike_ ? cut : TileCut{width_}, f);
   }
   // A thread's tiles are for_each_tile's.
   template <class T>
   __device__ void copy_between(Range range, const std::byte* from, std::byte* to) const {
     const std::size_t threads = static_cast<std::size_t>(gridDim.x) * blockDim.x;
     const std::size_t thread = static_cast<std::size_t>(blockIdx.x) * blockDim.x + threadIdx.x;
-    copy_dealt<T>(range, from, to, thread, threads);
+    copy_dealt<T, false>(range, from, to, thread, threads);
   }
   template <class T>
   __device__ void copy_alone(Range range, const std::byte* from, std::byte* to) const {
-    copy_dealt<T>(range, from, to, threadIdx.x, blockDim.x);
+    copy_dealt<T, true>(range, from, to, threadIdx.x, blockDim.x);
   }
   // Tile `thread` of the range, and every `threads`-th behind it, several of them under way.
-  template <class T>
+  // `kAlone`: no other block has to find the same tiles.
+  template <class T, bool kAlone>
   __device__ void copy_dealt(Range range, const std::byte* from, std::byte* to, std::size_t thread,
                              std::size_t threads) const {
     constexpr std::size_t kStep = tile_elements<T>();
@@ -85,7 +98,10 @@ class NvlinkTeam : public TokenVerbs<SingleBlock> {
     to += range.first * sizeof(T);
     const int width =
         width_of(reinterpret_cast<std::uintptr_t>(from) | reinterpret_cast<std::uintptr_t>(to));
-    if (width != 16) return deal_tiles<T>({0, range.count}, width, thread, threads, copy);
+    if (width != 16) {
+      const TileCut cut = kAlone ? cut_for<T>(width, to) : TileCut{width};
+      return deal_tiles<T>({0, range.count}, cut, thread, threads, copy);
+    }
     const std::size_t whole = range.count / kStep, rest = range.count % kStep;
     TUTTI_NO_UNROLL
     for (std::size_t tile = thread; tile < whole; tile += kAhead * threads) {
@@ -108,20 +124,28 @@ class NvlinkTeam : public TokenVerbs<SingleBlock> {
   }
   // Tile `thread` of the range, and every `threads`-th behind it.
   template <class T, class F>
-  static __device__ void deal_tiles(Range range, int width, std::size_t thread, std::size_t threads,
-                                    F&& f) {
+  static __device__ void deal_tiles(Range range, TileCut cut, std::size_t thread,
+                                    std::size_t threads, F&& f) {
     constexpr std::size_t kStep = tile_elements<T>();
-    const std::size_t end = range.first + range.count;
-    std::size_t at = range.first + thread * kStep;
-    for (; width == 16 && at + kStep <= end; at += threads * kStep) {
-      f(WideAccess{}, TileAt{at, static_cast<int>(kStep)});
+    const std::size_t end = range.count == 0 ? 0 : cut.lead + range.count;
+    std::size_t at = thread * kStep;
+    for (; cut.width == 16 && at + kStep <= end; at += threads * kStep) {
+      f(WideAccess{}, TileAt{range.first + at, static_cast<int>(kStep)});
     }
-    const NarrowAccess narrow{width};
     TUTTI_NO_UNROLL
     for (; at < end; at += threads * kStep) {
-      const std::size_t left = end - at;
-      f(narrow, TileAt{at, static_cast<int>(left < kStep ? left : kStep)});
+      const std::size_t first = at < cut.lead ? cut.lead : at;
+      const std::size_t last = end - at < kStep ? end : at + kStep;
+      const auto count = static_cast<int>(last - first);
+      const TileAt tile{range.first + (first - cut.lead), count};
+      f(NarrowAccess{count == static_cast<int>(kStep) ? cut.stored : cut.width}, tile);
     }
+  }
+  // Where a range of `width` is stored from `to` on.
+  template <class T>
+  static __device__ TileCut cut_for(int width, const std::byte* to) {
+    const auto behind = static_cast<unsigned>(reinterpret_cast<std::uintptr_t>(to) & 15u);
+    return {width, 16, behind / static_cast<unsigned>(sizeof(T))};
   }
 
   template <class T>
@@ -175,7 +199,7 @@ class NvlinkTeam : public TokenVerbs<SingleBlock> {
   __device__ void copy_in(Range range, std::size_t origin) const {
     std::byte* staging = work_.staging.at[work_.rank];
     const int width = width_of(reinterpret_cast<std::uintptr_t>(work_.input));
-    for_each_tile<T>(range, width, [&](auto access, TileAt at) {
+    for_each_tile<T>(range, TileCut{width}, [&](auto access, TileAt at) {
       const auto value = load<T>(work_.input, access, at);
       store<T>(staging, access, TileAt{at.first - origin, at.count}, value);
     });
@@ -187,7 +211,7 @@ class NvlinkTeam : public TokenVerbs<SingleBlock> {
       return reinterpret_cast<std::uintptr_t>(at + range.first * sizeof(T));
     };
     const int width = width_of(bits(staging) | bits(work_.output));
-    for_each_tile<T>(range, width, [&](auto access, TileAt at) {
+    for_each_tile<T>(range, TileCut{width}, [&](auto access, TileAt at) {
       store<T>(work_.output, access, at, load<T>(staging, access, at));
     });
   }
@@ -320,6 +344,7 @@ class NvlinkTeam : public TokenVerbs<SingleBlock> {
   std::uint64_t kept_epoch_ = 0;  // what was kept when the last wait began
   int barriers_ = 0;
   int width_ = 0;
+  bool outputs_alike_ = false;  // as far as their alignment goes
   bool late_;
   bool ended_;  // poisoned before it began: the first barrier says so
 };

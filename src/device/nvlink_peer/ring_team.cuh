@@ -91,7 +91,7 @@ class RingTeam : public NvlinkTeam<Protocol> {
     }
     const std::size_t done = std::size_t{whole} * kStep;
     Base::template deal_tiles<T>(
-        Range{done, count - done}, width_, threadIdx.x, movers,
+        Range{done, count - done}, TileCut{width_}, threadIdx.x, movers,
         [&](auto access, TileAt tile) { use(access, tile, load(access, tile)); });
   }
 

@@ -8,16 +8,25 @@
 
 namespace tutti {
 
-// All addresses of the operation are 16-byte aligned and the tile is whole.
+// The tile is whole, and all addresses that the access is used for are 16-byte aligned.
 struct WideAccess {
   static constexpr bool kLoadsAhead = true;
   static constexpr bool kIsWhole = true;
 };
-// Anything else: accesses of `width` bytes (8, 4, 2 or 1, never less than the element).
+// Anything else: accesses of `width` bytes, never less than the element. Whole tiles are loaded
+// from any address; their width may be 16 where only what they are stored to is aligned.
 struct NarrowAccess {
   static constexpr bool kLoadsAhead = false;
   static constexpr bool kIsWhole = false;
   int width;
+};
+
+// How a range is cut into tiles, and which accesses they allow. Where tiles are to be stored by
+// vectors, the first one begins `lead` elements in front of the range, of which it lacks these.
+struct TileCut {
+  int width;           // what all addresses allow
+  int stored = width;  // what whole tiles are stored to allows
+  unsigned lead = 0;   // in elements, less than a tile
 };
 
 // The widest access that so many bytes at an address aligned to `width` allow.
@@ -28,6 +37,7 @@ __device__ inline int step_within(int bytes, int width) {
 
 // A tile whose address or length allows no access of 16 bytes; of a short one the rest is zero.
 __device__ __noinline__ inline uint4 load_narrow(const std::byte* from, int width, int bytes) {
+  if (bytes == 16) return load_unaligned(from);
   std::uint64_t low = 0, high = 0;
   for (int at = 0; at < bytes;) {
     const int step = step_within(bytes - at, min(width, 8));

@@ -141,6 +141,11 @@ Status NcclExecutor::open_windows(NcclWindows& windows) {
   return copies && windows.are_open() ? warm_up(windows.session()) : Status::ok();
 }
 
+// Of the watch: a communicator's operations end in order.
+int NcclExecutor::lane_of(const NcclSession& session) {
+  return &session == &session_ ? 0 : &session == &windows_.session() ? 1 : 2;
+}
+
 NcclSession& NcclExecutor::session_of(const Algorithm& algorithm) {
   NcclWindows* const windows = windows_for(algorithm);
   return windows != nullptr ? windows->session() : session_;
@@ -207,7 +212,8 @@ Status NcclExecutor::warm_up_on(Stream stream, NcclSession& session,
   const NcclSession::Call call = session.enter();
   if (!call) return group_.failure();
   TUTTI_TRY(group_.streams().enter(stream, {}));
-  TUTTI_ASSIGN(const auto ticket, watch_->begin(Operation{}, std::chrono::milliseconds(0), stream));
+  TUTTI_ASSIGN(const auto ticket,
+               watch_->begin(lane_of(session), Operation{}, std::chrono::milliseconds(0), stream));
   for (std::size_t bytes = 1 * KiB; bytes <= own.staging_bytes; bytes *= 4) {
     TUTTI_TRY(warm_up_nccl_with(session, own.staging, bytes, {rank(), size()}, stream));
   }
@@ -241,8 +247,8 @@ Status NcclExecutor::give(NcclSession& session, PlannedOperation& operation, Giv
   if (operation.captured()) {
     TUTTI_TRY(retain_graph(operation.stream));
   } else {
-    TUTTI_ASSIGN(given.watched,
-                 watch_->begin(operation.operation, call.options.timeout, call.stream));
+    TUTTI_ASSIGN(given.watched, watch_->begin(lane_of(session), operation.operation,
+                                              call.options.timeout, call.stream));
   }
   return give_to_nccl(session, call, {rank(), size()});
 }
@@ -261,8 +267,7 @@ Status NcclExecutor::settle(PlannedOperation& operation, const Status& handed_ov
 }
 
 bool NcclExecutor::has_ended(Ticket ticket) {
-  const auto oldest = session_.is_open() ? watch_->oldest() : std::nullopt;
-  return !oldest || oldest->ticket > ticket;
+  return !session_.is_open() || watch_->has_ended(ticket);
 }
 
 std::uint64_t NcclExecutor::ended_through(std::uint64_t started) {

@@ -69,6 +69,7 @@ class NcclExecutor : public Executor {
   Status open_windows(NcclWindows& windows);
   NcclWindows::Group window_group();
   NcclSession& session_of(const Algorithm& algorithm);
+  int lane_of(const NcclSession& session);
   Status warm_up(NcclSession& session);
   Status warm_up_on(Stream stream, NcclSession& session, const GroupServices::OwnMemory& own);
   Status wait_for_warm_up(Stream stream);

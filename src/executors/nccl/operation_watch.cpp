@@ -1,6 +1,6 @@
 #include "executors/nccl/operation_watch.hpp"
 
-#include <algorithm>
+#include <utility>
 
 #include "base/try.hpp"
 #include "memory/device_scope.hpp"
@@ -45,20 +45,30 @@ void OperationWatch::Pair::add(std::chrono::milliseconds limit) {
   own += limit;
 }
 
-Result<OperationWatch::Ticket> OperationWatch::begin(const Operation& operation,
+OperationWatch::Ticket OperationWatch::shared_by(int lane) {
+  for (Ticket ticket = next_; ticket-- > first_;) {
+    if (at(ticket).lane == lane && !at(ticket).ended) return ticket;
+  }
+  return next_ - 1;
+}
+
+Result<OperationWatch::Ticket> OperationWatch::begin(int lane, const Operation& operation,
                                                      std::chrono::milliseconds limit,
                                                      Stream stream) {
   Ticket ticket = 0;
   {
     const std::lock_guard lock(mutex_);
-    if (next_ - first_ == kPairs) TUTTI_TRY(forget_ended());
+    if (next_ - first_ == kPairs) TUTTI_TRY(see_ended());
     if (next_ - first_ == kPairs) {
-      at(next_ - 1).add(limit);
-      return next_ - 1;
+      ticket = shared_by(lane);
+      Pair& pair = at(ticket);
+      if (std::exchange(pair.ended, false)) pair.begun.reset();
+      pair.add(limit);
+      return ticket;
     }
     ticket = next_++;
     Pair& pair = at(ticket);
-    pair = {.before = pair.before, .behind = pair.behind, .operation = operation};
+    pair = {.before = pair.before, .behind = pair.behind, .lane = lane, .operation = operation};
     pair.add(limit);
   }
   TUTTI_TRY(record(at(ticket).before, stream));
@@ -74,33 +84,49 @@ Status OperationWatch::end(Ticket ticket, Stream stream) {
   return Status::ok();
 }
 
+bool OperationWatch::has_ended(Ticket ticket) {
+  const std::lock_guard lock(mutex_);
+  (void)see_ended();
+  return ticket < first_ || at(ticket).ended;
+}
+
 std::optional<OperationWatch::Oldest> OperationWatch::oldest() {
   const std::lock_guard lock(mutex_);
   (void)ask_device(Clock::now());
   if (next_ == first_) return std::nullopt;
   const Pair& pair = at(first_);
-  return Oldest{pair.operation, pair.begun.has_value(), first_};
+  return Oldest{pair.operation, pair.begun.has_value()};
 }
 
-// They end in order: between one that has ended and one that has not, the border is looked for.
-Status OperationWatch::forget_ended() {
-  Ticket border = first_;
-  while (border < next_ && at(border).open == 0) ++border;
-  while (first_ < border) {
-    const Ticket middle = first_ + (border - first_) / 2;
-    TUTTI_ASSIGN(const bool ended, cuda_.event_finished(at(middle).behind));
-    (ended ? first_ : border) = ended ? middle + 1 : middle;
+// Behind one that has not ended no other of its lane has.
+Status OperationWatch::see_ended() {
+  std::array<bool, kLanes> waits{};
+  for (Ticket ticket = first_; ticket < next_; ++ticket) {
+    Pair& pair = at(ticket);
+    if (pair.ended || waits[pair.lane]) continue;
+    if (pair.open == 0) {
+      TUTTI_ASSIGN(pair.ended, cuda_.event_finished(pair.behind));
+    }
+    if (pair.ended) continue;
+    waits[pair.lane] = true;
+    fronts_[pair.lane] = ticket;
   }
+  for (int lane = 0; lane < kLanes; ++lane) {
+    if (!waits[lane]) fronts_[lane] = next_;
+  }
+  while (first_ < next_ && at(first_).ended) ++first_;
   return Status::ok();
 }
 
 Status OperationWatch::ask_device(Clock::time_point now) {
-  TUTTI_TRY(forget_ended());
-  if (next_ == first_) return Status::ok();
-  Pair& pair = at(first_);
-  if (pair.begun || !pair.entered) return Status::ok();
-  TUTTI_ASSIGN(const bool begun, cuda_.event_finished(pair.before));
-  if (begun) pair.begun = now;
+  TUTTI_TRY(see_ended());
+  for (const Ticket front : fronts_) {
+    if (front == next_) continue;
+    Pair& pair = at(front);
+    if (pair.begun || !pair.entered) continue;
+    TUTTI_ASSIGN(const bool begun, cuda_.event_finished(pair.before));
+    if (begun) pair.begun = now;
+  }
   return Status::ok();
 }
 
@@ -108,12 +134,15 @@ Result<std::optional<OperationWatch::Late>> OperationWatch::look(Clock::time_poi
                                                                  std::chrono::milliseconds usual) {
   const std::lock_guard lock(mutex_);
   TUTTI_TRY(ask_device(now));
-  if (next_ == first_) return std::optional<Late>();
-  const Pair& pair = at(first_);
   using Seconds = std::chrono::duration<double>;  // many long deadlines together are no integer
-  const Seconds limit = Seconds(pair.own) + pair.usual * Seconds(usual);
-  if (!pair.begun || Seconds(now - *pair.begun) < limit) return std::optional<Late>();
-  return std::optional(Late{pair.operation, pair.operations, now - *pair.begun});
+  for (const Ticket front : fronts_) {
+    if (front == next_) continue;
+    const Pair& pair = at(front);
+    const Seconds limit = Seconds(pair.own) + pair.usual * Seconds(usual);
+    if (!pair.begun || Seconds(now - *pair.begun) < limit) continue;
+    return std::optional(Late{pair.operation, pair.operations, now - *pair.begun});
+  }
+  return std::optional<Late>();
 }
 
 }  // namespace tutti

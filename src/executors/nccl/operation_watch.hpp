@@ -1,9 +1,8 @@
 // Sees from the host when operations without a deadline on the device begin and end: an event
-// before each and one behind it. A watch takes its operations to run one after the other, as those
-// of one of NCCL's communicators do: an operation's clock starts when its stream has come to it and
-// those before it have ended, so that work of the user's ahead of it makes none late. Operations
-// of `nccl` and of its windows are in one watch, and on two streams they may end in another order:
-// one that hangs behind work of the user's is then forgotten with a later one that has ended.
+// before each and one behind it. Operations of one lane run one after the other, as those of one of
+// NCCL's communicators do, also on several streams: an operation's clock starts when its stream has
+// come to it and those before it in its lane have ended, so that work of the user's ahead of it
+// makes none late.
 #pragma once
 
 #include <array>
@@ -32,15 +31,17 @@ class OperationWatch {
   // come in any order. `limit`: the operation's own deadline; 0: the usual one. An operation whose
   // begin() or end() failed stays unfinished.
   using Ticket = std::uint64_t;
-  Result<Ticket> begin(const Operation& operation, std::chrono::milliseconds limit, Stream stream);
+  static constexpr int kLanes = 3;
+  Result<Ticket> begin(int lane, const Operation& operation, std::chrono::milliseconds limit,
+                       Stream stream);
   Status end(Ticket ticket, Stream stream);
 
-  // Both ask the device how far it has come. From any thread.
+  // These ask the device how far it has come. From any thread.
+  bool has_ended(Ticket ticket);
   // The oldest operation that has not ended.
   struct Oldest {
     Operation operation;
     bool begun = false;  // on the device
-    Ticket ticket = 0;
   };
   std::optional<Oldest> oldest();
   // An operation that is beyond its deadline by now.
@@ -52,16 +53,19 @@ class OperationWatch {
   Result<std::optional<Late>> look(Clock::time_point now, std::chrono::milliseconds usual);
 
  private:
-  // Where all pairs are in use, an operation shares the latest: one time for all of them together.
+  // Where all pairs are in use, an operation shares the latest of its lane: one time for all of
+  // them together. If its lane has none, it shares the latest of all.
   static constexpr std::size_t kPairs = 128;
   struct Pair {
     CudaEvent before = nullptr, behind = nullptr;
+    int lane = 0;
     Operation operation;  // the first of them
     int operations = 0;
     int usual = 0;                     // of them, so many without a deadline of their own
     std::chrono::milliseconds own{0};  // the deadlines of the others
     int open = 0;                      // of them, so many between begin() and end()
     bool entered = false;              // `before` is recorded
+    bool ended = false;                // seen to have
     std::optional<Clock::time_point> begun;
 
     void add(std::chrono::milliseconds limit);
@@ -71,7 +75,8 @@ class OperationWatch {
   Status make_events();
   Status record(CudaEvent event, Stream stream);
   Pair& at(Ticket ticket) { return pairs_[ticket % kPairs]; }
-  Status forget_ended();
+  Ticket shared_by(int lane);
+  Status see_ended();
   Status ask_device(Clock::time_point now);
 
   CudaDriver& cuda_;
@@ -79,6 +84,8 @@ class OperationWatch {
   std::mutex mutex_;  // never held while something is enqueued, which may block
   std::array<Pair, kPairs> pairs_{};
   Ticket first_ = 0, next_ = 0;
+  // Of each lane the first that has not ended; next_: none.
+  std::array<Ticket, kLanes> fronts_{};
 };
 
 }  // namespace tutti

@@ -265,7 +265,6 @@ std::size_t RunningOperation::outgoing(int peer, std::array<Outgoing, 2>& into) 
 void RunningOperation::take_outgoing(int peer, std::uint32_t partition) {
   Slot& slot = slot_of(partition);
   Outbox& outbox = slot.outboxes[static_cast<std::size_t>(peer)];
-  slot.flags[outbox.chunks[outbox.head]] |= kPosted;
   ++outbox.head;
   if (!outbox.empty()) return;
   outbox.chunks.clear();

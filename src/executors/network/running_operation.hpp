@@ -104,7 +104,7 @@ class RunningOperation {
   std::chrono::steady_clock::time_point began_at = {};
 
  private:
-  enum Flag : std::uint8_t { kArrived = 1, kPosted = 2, kDone = 4 };
+  enum Flag : std::uint8_t { kArrived = 1, kDone = 2 };
   struct Outbox {
     std::vector<std::uint32_t> chunks;
     std::size_t head = 0;

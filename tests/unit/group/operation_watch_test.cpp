@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <vector>
+
 #include "fakes/fake_cuda.hpp"
 #include "support/check.hpp"
 
@@ -17,9 +19,10 @@ class OperationWatchTest : public ::testing::Test {
   using Gate = FakeCuda::Gate;
 
   // The k-th operation, which ends when the gate is true.
-  Gate run(std::uint64_t k, Stream stream, milliseconds limit = kOwn) {
+  Gate run(std::uint64_t k, Stream stream, milliseconds limit = kOwn, int lane = 0) {
     const Gate gate = std::make_shared<std::atomic<bool>>(false);
-    const auto ticket = take(watch_->begin({.sequence = k}, limit, stream));
+    const auto ticket = take(watch_->begin(lane, {.sequence = k}, limit, stream));
+    tickets_.push_back(ticket);
     cuda_.add_gate(stream, gate);
     require_ok(watch_->end(ticket, stream));
     return gate;
@@ -35,6 +38,7 @@ class OperationWatchTest : public ::testing::Test {
     return oldest ? oldest->operation.sequence : 0;
   }
 
+  std::vector<OperationWatch::Ticket> tickets_;
   FakeCuda cuda_{std::make_shared<FakeCudaWorld>(1)};
   std::unique_ptr<OperationWatch> watch_ = take(OperationWatch::create(cuda_, 0));
   Stream stream_ = take(cuda_.create_stream(0)), other_ = take(cuda_.create_stream(0));
@@ -83,10 +87,45 @@ TEST_F(OperationWatchTest, NothingIsLateBeforeItsStreamHasComeToIt) {
   EXPECT_EQ(late(milliseconds(1000)), 2U);
 }
 
+// Operations of two communicators may end in any order.
+TEST_F(OperationWatchTest, AnotherLaneHidesNothing) {
+  const Gate work = std::make_shared<std::atomic<bool>>(false);
+  cuda_.add_gate(stream_, work);
+  const Gate first = run(1, stream_, kOwn, 0);
+  const Gate second = run(2, other_, kOwn, 1);
+  *second = true;
+  EXPECT_EQ(late(milliseconds(0)), 0U);
+  EXPECT_EQ(oldest(), 1U);
+  EXPECT_FALSE(watch_->has_ended(tickets_[0]));
+  EXPECT_TRUE(watch_->has_ended(tickets_[1]));
+  run(3, other_, kOwn, 1);
+  EXPECT_EQ(late(milliseconds(0)), 0U);
+  EXPECT_EQ(late(milliseconds(1000)), 3U);  // the first has not begun
+  *work = true;
+  EXPECT_EQ(late(milliseconds(0)), 3U);
+  EXPECT_FALSE(watch_->has_ended(tickets_[0]));
+  *first = true;
+  EXPECT_EQ(oldest(), 3U);
+}
+
+// An operation that finds no pair is counted with its own lane's.
+TEST_F(OperationWatchTest, LanesShareNoPairs) {
+  const Gate other = run(1, other_, kOwn, 1);
+  std::vector<Gate> gates;
+  for (std::uint64_t k = 2; k <= 200; ++k) gates.push_back(run(k, stream_));
+  const Gate last = run(201, other_, kOwn, 1);
+  EXPECT_EQ(tickets_.back(), tickets_.front());
+  for (const Gate& gate : gates) *gate = true;
+  *other = true;
+  EXPECT_EQ(oldest(), 1U);
+  *last = true;
+  EXPECT_EQ(oldest(), 0U);
+}
+
 // A call that does not return is under way, not finished: there is no event behind it yet.
 TEST_F(OperationWatchTest, ACallThatBlocksIsTimed) {
-  const auto first = take(watch_->begin({.sequence = 1}, kOwn, stream_));
-  const auto second = take(watch_->begin({.sequence = 2}, kOwn, stream_));
+  const auto first = take(watch_->begin(0, {.sequence = 1}, kOwn, stream_));
+  const auto second = take(watch_->begin(0, {.sequence = 2}, kOwn, stream_));
   EXPECT_EQ(late(milliseconds(0)), 0U);
   require_ok(watch_->end(second, stream_));
   EXPECT_EQ(late(milliseconds(1000)), 1U);
