@@ -71,6 +71,9 @@ struct Cost {
   double host_steps = 0;                 // instead of both on the host, where it is not 0
   double (*wire)(int ranks) = nullptr;   // bytes sent per rank, as a multiple of the message
   double (*local)(int ranks) = nullptr;  // bytes read and written in the rank's own memory, as well
+  // On GPUs, how many times as long the bytes take where pieces are no whole vectors, as measured.
+  // 0: not measured.
+  double narrow = 0;
   // Of the network, instead of all others. Of NCCL, where there are nodes: the others are then of
   // the ranks on one node.
   Crossing (*between)(int ranks, int nodes) = nullptr;

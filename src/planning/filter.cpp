@@ -280,12 +280,13 @@ int width_of_pieces(const Request& request, const Topology& topology) {
 
 namespace {
 
-// Whether the model may choose copies because pieces are no whole vectors. Copy engines are as fast
-// wherever a piece begins. But if threads share a GPU, a copy may wait for another rank's kernel;
-// and if buffers are registered late, each captured call would exchange handles.
-bool copies_narrow_pieces(const Algorithm& row, const Request& request, const Topology& topology) {
-  return only_fetches(row) && !topology.threads_share_gpus() && !request.registers_late &&
-         width_of_pieces(request, topology) < kVectorBytes;
+// Whether the model may choose the row because pieces are no whole vectors. Copy engines are as
+// fast wherever a piece begins. But if threads share a GPU, a copy may wait for another rank's
+// kernel; and if buffers are registered late, each captured call would exchange handles.
+bool suits_narrow_pieces(const Algorithm& row, const Request& request, const Topology& topology) {
+  if (width_of_pieces(request, topology) >= kVectorBytes) return false;
+  if (row.cost.narrow > 0) return true;
+  return only_fetches(row) && !topology.threads_share_gpus() && !request.registers_late;
 }
 
 }  // namespace
@@ -296,7 +297,7 @@ std::string why_not_by_itself(const Algorithm& row, const Request& request,
   const bool meant = only_fetches(row) && budget_of(request, topology) == 0;
   const bool compared =
       topology.backend == Backend::kHost && topology.ranks <= row.compared_on_host;
-  const bool known_well = compared || meant || copies_narrow_pieces(row, request, topology);
+  const bool known_well = compared || meant || suits_narrow_pieces(row, request, topology);
   if (row.only_where_measured && !known_well && measured == MeasuredWith::kNothing) {
     return "selected automatically only by a tuning table";
   }

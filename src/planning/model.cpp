@@ -88,7 +88,8 @@ double traffic(const Cost& cost, int ranks, Backend backend) {
 }
 
 // Fitted to 3 H200s and pieces of 3 to 85 MB whose lengths were multiples of 2 or of 4 bytes
-// (docs/internals/performance_notes.md). The factor for 8 bytes is assumed.
+// (docs/internals/performance_notes.md). The factor for 8 bytes is assumed. By the width of
+// accesses for kernels of which nothing was measured since they load whole tiles from any address.
 constexpr double kBytewise = 10, kWordwise = 3, kPairwise = 1.6, kNcclNarrow = 2, kSumsNarrow = 2.2;
 
 }  // namespace
@@ -97,6 +98,7 @@ double slowdown(const Algorithm& algorithm, int width) {
   const bool repacks = algorithm.packets != nullptr || algorithm.network != nullptr;
   if (width >= kVectorBytes || repacks) return 1;
   if ((algorithm.needs & kNeedsNccl) != 0) return kNcclNarrow;
+  if (algorithm.cost.narrow > 0) return algorithm.cost.narrow;
   if (algorithm.program != nullptr) return reduces(algorithm.collective) ? kSumsNarrow : 1;
   return width >= 8 ? kPairwise : width >= 4 ? kWordwise : kBytewise;
 }

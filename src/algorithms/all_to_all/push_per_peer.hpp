@@ -17,24 +17,27 @@ struct AllToAllPushPerPeer {
   static HostBody host(DataType dtype, OpKind op);
   static CudaKernel cuda(DataType dtype, OpKind op, int ranks);
 
-  static constexpr Algorithm kAlgorithm{
-      .id = "all_to_all/push_per_peer",
-      .collective = Collective::kAllToAll,
-      .family = Family::kOneShot,
-      .needs = kNeedsPeerAccess,
-      .max_ranks_host = kMaxRanks,
-      .max_ranks_cuda = kMaxCudaRanks,
-      .cost = {.steps = 5, .host_steps = 3, .wire = pieces_wire, .local = own_piece_local},
-      .text = "as push, but each thread block serves one peer",
-      .peers_read_input = false,
-      .peers_write_output = true,
-      .only_where_measured = true,
-      .stands_in_for = "all_to_all/push",
-      .stands_in_up_to = 32,
-      .takes = moves,
-      .geometry = per_peer_geometry,
-      .host = host,
-      .cuda = cuda};
+  static constexpr Algorithm kAlgorithm{.id = "all_to_all/push_per_peer",
+                                        .collective = Collective::kAllToAll,
+                                        .family = Family::kOneShot,
+                                        .needs = kNeedsPeerAccess,
+                                        .max_ranks_host = kMaxRanks,
+                                        .max_ranks_cuda = kMaxCudaRanks,
+                                        .cost = {.steps = 5,
+                                                 .host_steps = 3,
+                                                 .wire = pieces_wire,
+                                                 .local = own_piece_local,
+                                                 .narrow = 1.12},
+                                        .text = "as push, but each thread block serves one peer",
+                                        .peers_read_input = false,
+                                        .peers_write_output = true,
+                                        .only_where_measured = true,
+                                        .stands_in_for = "all_to_all/push",
+                                        .stands_in_up_to = 32,
+                                        .takes = moves,
+                                        .geometry = per_peer_geometry,
+                                        .host = host,
+                                        .cuda = cuda};
   static constexpr KernelPromises kPromises{.loads = 8, .stores = 8, .barriers = 2};
   static constexpr Traffic kTraffic{.hops = "3, and 2 for each further pass", .wire = "(n-1)/n B"};
 

@@ -34,7 +34,7 @@ struct ReduceScatterPull {
       .max_ranks_cuda = kMaxCudaRanks,
       .order = Order::kRankOrder,
       // Without the store to everyone.
-      .cost = {.steps = 4, .wire = pieces_wire, .local = own_piece_local},
+      .cost = {.steps = 4, .wire = pieces_wire, .local = own_piece_local, .narrow = 1.6},
       .text = "each rank reads its block of every rank's input and reduces it",
       .takes = takes_everything,
       .geometry = two_shot_geometry,

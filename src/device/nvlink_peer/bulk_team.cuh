@@ -67,14 +67,12 @@ class BulkTeam : public NvlinkTeam<Protocol> {
   // The slots are free: moves have been waited for, and so have stores.
   template <class T, class Use>
   __device__ Outcome bulk_fetch(const Pointers<kMaxRanks>& from, Range range, Use&& use) {
-    return fetch<T>(from, range, this->width() == 16, use);
+    return fetch<T>(from, range, false, use);
   }
   template <class T, class Use>
   __device__ Outcome bulk_fetch_to(const std::byte* to, const Pointers<kMaxRanks>& from,
                                    Range range, Use&& use) {
-    const auto bits = reinterpret_cast<std::uintptr_t>(to);
-    const bool shifts = width_of(bits) == 16 && are_alike(from);
-    return fetch<T>(from, range, shifts || this->width() == 16, use);
+    return fetch<T>(from, range, width_of(reinterpret_cast<std::uintptr_t>(to)) == 16, use);
   }
 
   __device__ Outcome bulk_wait() {
@@ -95,7 +93,12 @@ class BulkTeam : public NvlinkTeam<Protocol> {
   static __device__ bool is_mover() { return threadIdx.x >= adders(); }
   static __device__ bool issues_moves() { return threadIdx.x == adders(); }
 
-  // Whether addresses of all ranks lie behind the start of a vector equally far.
+  // Links carry whole lines: what begins in the middle of one is fetched from the line's start.
+  static constexpr unsigned kLine = 128;
+  static __device__ unsigned behind_line(const std::byte* at) {
+    return static_cast<unsigned>(reinterpret_cast<std::uintptr_t>(at) % kLine);
+  }
+  // Whether that is as far for all ranks.
   __device__ bool are_alike(const Pointers<kMaxRanks>& at) const {
     std::uintptr_t differ = 0;
     TUTTI_UNROLL
@@ -104,22 +107,23 @@ class BulkTeam : public NvlinkTeam<Protocol> {
       differ |=
           reinterpret_cast<std::uintptr_t>(at.at[r]) ^ reinterpret_cast<std::uintptr_t>(at.at[0]);
     }
-    return width_of(differ) == 16;
-  }
-  static __device__ unsigned behind_vector(const std::byte* at) {
-    return static_cast<unsigned>(reinterpret_cast<std::uintptr_t>(at) & 15u);
+    return differ % kLine == 0;
   }
 
+  // `stored` allows to store whole tiles by vectors.
   template <class T, class Use>
-  __device__ Outcome fetch(const Pointers<kMaxRanks>& from, Range range, bool in_bulk, Use&& use) {
+  __device__ Outcome fetch(const Pointers<kMaxRanks>& from, Range range, bool stored, Use&& use) {
     constexpr std::size_t kStep = Base::template tile_elements<T>();
-    const unsigned behind = behind_vector(from.of(0) + range.first * sizeof(T));
+    const bool alike = are_alike(from);
+    const unsigned behind = alike ? behind_line(from.of(0) + range.first * sizeof(T)) : 0;
     // Nothing is fetched that lies behind the range: the vector that it ends in is not.
-    const std::size_t left_out = behind == 0 ? 0 : (16 - behind) / sizeof(T);
-    const bool any = kHasBulkCopies && in_bulk && range.count > left_out;
-    const std::size_t whole = any ? (range.count - left_out) / kStep * kStep : 0;
+    const std::size_t left_out = behind % 16 == 0 ? 0 : kStep;
+    const bool in_bulk =
+        kHasBulkCopies && range.count > left_out && (this->width() == 16 || (stored && alike));
+    const std::size_t whole = in_bulk ? (range.count - left_out) / kStep * kStep : 0;
     std::uint64_t late_ns = 0;
-    if constexpr (kHasBulkCopies) late_ns = fetch_whole<T>(from, Range{range.first, whole}, use);
+    if constexpr (kHasBulkCopies)
+      late_ns = fetch_whole<T>(from, Range{range.first, whole}, behind, use);
     if (!is_mover()) {
       const NarrowAccess access{this->width()};
       TUTTI_NO_UNROLL
@@ -136,15 +140,16 @@ class BulkTeam : public NvlinkTeam<Protocol> {
     return __syncthreads_or(late_ns != 0) ? Outcome::kFailed : Outcome::kDone;
   }
 
-  // Whole tiles: the mover has chunk after chunk of every rank brought, the others use them. Tiles
-  // that lie across vectors are fetched with the vector that the last one ends in. If not 0,
-  // somebody has waited for so long, and too long.
+  // Whole tiles: the mover has chunk after chunk of every rank brought, with the whole vectors that
+  // it begins and ends in; the others use them. If not 0, somebody has waited for so long, and too
+  // long.
   template <class T, class Use>
-  __device__ std::uint64_t fetch_whole(const Pointers<kMaxRanks>& from, Range range, Use&& use) {
+  __device__ std::uint64_t fetch_whole(const Pointers<kMaxRanks>& from, Range range,
+                                       unsigned behind, Use&& use) {
     const std::size_t bytes = range.count * sizeof(T);
-    const unsigned behind = behind_vector(from.of(0) + range.first * sizeof(T));
-    const unsigned across = behind == 0 ? 0 : 16;
-    const std::size_t step = BulkFetches::chunk_bytes(work_.ranks) - across;
+    const std::size_t offset = range.first * sizeof(T);
+    const unsigned room = behind == 0 ? 0 : kLine;
+    const std::size_t step = BulkFetches::chunk_bytes(work_.ranks) - room;
     if (issues_moves()) fence_proxy_async_global();  // as BulkMoves::move()
     std::uint64_t late_ns = 0;
     TUTTI_NO_UNROLL
@@ -153,7 +158,7 @@ class BulkTeam : public NvlinkTeam<Protocol> {
       if (is_mover()) {
         if (!issues_moves()) continue;
         late_ns = fetches_->begin(work_, fetched_, [&](int rank) {
-          return BulkPart{from.of(rank) + range.first * sizeof(T) + at - behind, length + across};
+          return BulkPart{from.of(rank) + offset + at - behind, (behind + length + 15) / 16 * 16};
         });
         continue;
       }
@@ -168,14 +173,15 @@ class BulkTeam : public NvlinkTeam<Protocol> {
   __device__ void use_chunk(std::size_t first, unsigned bytes, unsigned behind, Use&& use) const {
     constexpr std::size_t kStep = Base::template tile_elements<T>();
     using Part = Tile<T, static_cast<int>(kStep)>;
-    const uint4* const parts = BulkFetches::parts(fetched_);
+    const uint4* const parts = BulkFetches::parts(fetched_) + behind / 16;
     const unsigned stride = BulkFetches::chunk_bytes(work_.ranks) / 16, tiles = bytes / 16;
+    const unsigned shift = behind % 16;
     TUTTI_NO_UNROLL
     for (unsigned k = threadIdx.x; k < tiles; k += adders()) {
       const TileAt tile{first + k * kStep, static_cast<int>(kStep)};
       use(WideAccess{}, tile, [=](int rank) {
         const uint4* const part = parts + static_cast<unsigned>(rank) * stride + k;
-        return __builtin_bit_cast(Part, behind == 0 ? *part : shifted(part[0], part[1], behind));
+        return __builtin_bit_cast(Part, shift == 0 ? *part : shifted(part[0], part[1], shift));
       });
     }
   }
