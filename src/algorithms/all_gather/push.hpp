@@ -34,7 +34,7 @@ struct AllGatherPush {
                .host_steps = 3,
                .wire = pieces_wire,
                .local = own_piece_local,
-               .narrow = 1.12},
+               .narrow = 1.1},
       .text = "every rank stores its input into every rank's output",
       .peers_read_input = false,
       .peers_write_output = true,

@@ -34,7 +34,7 @@ struct AllToAllPush {
                .host_steps = 3,
                .wire = pieces_wire,
                .local = own_piece_local,
-               .narrow = 1.15},
+               .narrow = 1.13},
       .text = "every rank stores each rank's block into that rank's output",
       .peers_read_input = false,
       .peers_write_output = true,

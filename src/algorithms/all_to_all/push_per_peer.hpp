@@ -27,7 +27,7 @@ struct AllToAllPushPerPeer {
                                                  .host_steps = 3,
                                                  .wire = pieces_wire,
                                                  .local = own_piece_local,
-                                                 .narrow = 1.12},
+                                                 .narrow = 1.11},
                                         .text = "as push, but each thread block serves one peer",
                                         .peers_read_input = false,
                                         .peers_write_output = true,

@@ -37,7 +37,7 @@ struct ReduceScatterPullTma {
       .max_ranks_host = kMaxRanks,
       .max_ranks_cuda = kMaxCudaRanks,
       .order = Order::kRankOrder,
-      .cost = {.steps = 5.5, .wire = pieces_wire, .local = own_piece_local, .narrow = 1.1},
+      .cost = {.steps = 5.5, .wire = pieces_wire, .local = own_piece_local, .narrow = 1.02},
       .text = "as pull, by bulk copies (TMA), which need few SMs",
       .only_where_measured = true,
       .stands_in_for = "reduce_scatter/pull",

@@ -49,28 +49,22 @@ __device__ __forceinline__ unsigned load_u8(const std::byte* from) {
   asm volatile("ld.relaxed.sys.global.u8 %0, [%1];" : "=r"(v) : "l"(from) : "memory");
   return v;
 }
+// 0 where it does not load.
+__device__ __forceinline__ unsigned load_u8_if(bool loads, const std::byte* from) {
+  unsigned v;
+  asm volatile(
+      "{\n .reg .pred p;\n setp.ne.u32 p, %2, 0;\n mov.u32 %0, 0;\n"
+      " @p ld.relaxed.sys.global.u8 %0, [%1];\n}"
+      : "=r"(v)
+      : "l"(from), "r"(static_cast<unsigned>(loads))
+      : "memory");
+  return v;
+}
 __device__ __forceinline__ void store_u8(std::byte* to, unsigned v) {
   asm volatile("st.relaxed.sys.global.u8 [%0], %1;" ::"l"(to), "r"(v) : "memory");
 }
 
-// Word `w` (of four) of a tile that starts at `from`, by the widest accesses allowed. Elements past
-// `count` read as zero.
-template <int kElementBytes>
-__device__ __forceinline__ unsigned load_word(const std::byte* from, int w, int width, int count) {
-  const int first_byte = 4 * w;
-  if (first_byte >= count * kElementBytes) return 0;
-  const std::byte* at = from + first_byte;
-  if (width >= 4 && first_byte + 4 <= count * kElementBytes) return load_u32(at);
-  unsigned word = 0;
-  TUTTI_UNROLL
-  for (int k = 0; k < 4; k += kElementBytes) {
-    if (first_byte + k >= count * kElementBytes) break;
-    if constexpr (kElementBytes == 2) word |= load_u16(at + k) << 8 * k;
-    if constexpr (kElementBytes == 1) word |= load_u8(at + k) << 8 * k;
-  }
-  return word;
-}
-
+// Word `w` (of four) of a tile that starts at `to`, by the widest accesses allowed.
 template <int kElementBytes>
 __device__ __forceinline__ void store_word(std::byte* to, int w, unsigned word, int width,
                                            int count) {
@@ -153,15 +147,21 @@ __device__ __noinline__ inline uint4 load_unaligned(const std::byte* from) {
   return shifted(low, is_loaded ? beside : high, behind);
 }
 
-// `count` elements from `from`. Fewer than 16 bytes by accesses of `width`, to which `from` is
-// aligned.
-template <int kElementBytes>
-__device__ __forceinline__ uint4 load_pieces(const std::byte* from, int width, int count) {
-  if (count * kElementBytes == 16) return load_unaligned(from);
-  return uint4{load_word<kElementBytes>(from, 0, width, count),
-               load_word<kElementBytes>(from, 1, width, count),
-               load_word<kElementBytes>(from, 2, width, count),
-               load_word<kElementBytes>(from, 3, width, count)};
+// Less than 16 bytes at any address, the rest zero. All accesses are under way together.
+__device__ __noinline__ inline uint4 load_short(const std::byte* from, int bytes) {
+  unsigned at[16];
+  TUTTI_UNROLL
+  for (int i = 0; i < 16; ++i) at[i] = load_u8_if(i < bytes, from + i);
+  unsigned word[4];
+  TUTTI_UNROLL
+  for (int w = 0; w < 4; ++w) {
+    word[w] = at[4 * w] | at[4 * w + 1] << 8 | at[4 * w + 2] << 16 | at[4 * w + 3] << 24;
+  }
+  return uint4{word[0], word[1], word[2], word[3]};
+}
+
+__device__ __forceinline__ uint4 load_bytes(const std::byte* from, int bytes) {
+  return bytes == 16 ? load_unaligned(from) : load_short(from, bytes);
 }
 
 template <int kElementBytes>

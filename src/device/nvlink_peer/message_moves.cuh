@@ -41,7 +41,7 @@ class MessageMoves {
     for (std::size_t at = (std::size_t{whole} + mover()) * 16; at < bytes;
          at += std::size_t{movers()} * 16) {
       const int count = static_cast<int>(bytes - at < 16 ? bytes - at : 16);
-      const uint4 value = load_pieces<1>(from + at, width, count);
+      const uint4 value = load_bytes(from + at, count);
       store_pieces<1>(to + at, value, count == 16 ? stored : width, count);
     }
   }
@@ -99,8 +99,8 @@ class MessageMoves {
 
   static __device__ uint2 load_eight(const std::byte* from, int width, std::size_t left) {
     if (width >= 8 && left >= 8) return load_u64(from);
-    const int count = static_cast<int>(left < 8 ? left : 8);
-    return uint2{load_word<1>(from, 0, width, count), load_word<1>(from, 1, width, count)};
+    const uint4 loaded = load_short(from, static_cast<int>(left < 8 ? left : 8));
+    return uint2{loaded.x, loaded.y};
   }
   static __device__ void store_eight(std::byte* to, int width, std::size_t left, uint2 data) {
     if (width >= 8 && left >= 8) return store_u64(to, data);

@@ -154,11 +154,11 @@ class NvlinkTeam : public TokenVerbs<SingleBlock> {
                               load_vector(from + at.first * sizeof(T)));
   }
   template <class T>
-  __device__ Tile<T, tile_elements<T>()> load(const std::byte* from, NarrowAccess access,
+  __device__ Tile<T, tile_elements<T>()> load(const std::byte* from, NarrowAccess,
                                               TileAt at) const {
     return __builtin_bit_cast(
         Tile<T, tile_elements<T>()>,
-        load_pieces<sizeof(T)>(from + at.first * sizeof(T), access.width, at.count));
+        load_bytes(from + at.first * sizeof(T), at.count * static_cast<int>(sizeof(T))));
   }
 
   template <class T, class Access>

@@ -35,23 +35,6 @@ __device__ inline int step_within(int bytes, int width) {
   return width;
 }
 
-// A tile whose address or length allows no access of 16 bytes; of a short one the rest is zero.
-__device__ __noinline__ inline uint4 load_narrow(const std::byte* from, int width, int bytes) {
-  if (bytes == 16) return load_unaligned(from);
-  std::uint64_t low = 0, high = 0;
-  for (int at = 0; at < bytes;) {
-    const int step = step_within(bytes - at, min(width, 8));
-    const std::uint64_t piece = step == 8   ? pack(load_u64(from + at))
-                                : step == 4 ? load_u32(from + at)
-                                : step == 2 ? load_u16(from + at)
-                                            : load_u8(from + at);
-    (at < 8 ? low : high) |= piece << (8 * at & 63);
-    at += step;
-  }
-  const uint2 first = unpack(low), second = unpack(high);
-  return uint4{first.x, first.y, second.x, second.y};
-}
-
 __device__ __noinline__ inline void store_narrow(std::byte* to, uint4 value, int width, int bytes) {
   const std::uint64_t low = pack(uint2{value.x, value.y}), high = pack(uint2{value.z, value.w});
   for (int at = 0; at < bytes;) {
@@ -92,10 +75,10 @@ class TokenVerbs {
   __device__ Words load_from(const std::byte* buffer, TileAt tile) const {
     const std::byte* const from = buffer + tile.first * sizeof(T);
     const int width = width_of(reinterpret_cast<std::uintptr_t>(buffer));
-    return __builtin_bit_cast(
-        Words, width == 16 && tile.count == tile_elements<T>()
-                   ? load_vector(from)
-                   : load_narrow(from, width, tile.count * static_cast<int>(sizeof(T))));
+    return __builtin_bit_cast(Words,
+                              width == 16 && tile.count == tile_elements<T>()
+                                  ? load_vector(from)
+                                  : load_bytes(from, tile.count * static_cast<int>(sizeof(T))));
   }
   template <class T>
   __device__ void store_to(std::byte* buffer, TileAt tile, const Words& words) const {
@@ -114,10 +97,9 @@ class TokenVerbs {
     return __builtin_bit_cast(Words, load_vector(buffer + tile.first * sizeof(T)));
   }
   template <class T>
-  __device__ Words load_from(const std::byte* buffer, NarrowAccess access, TileAt tile) const {
+  __device__ Words load_from(const std::byte* buffer, NarrowAccess, TileAt tile) const {
     const int bytes = tile.count * static_cast<int>(sizeof(T));
-    return __builtin_bit_cast(Words,
-                              load_narrow(buffer + tile.first * sizeof(T), access.width, bytes));
+    return __builtin_bit_cast(Words, load_bytes(buffer + tile.first * sizeof(T), bytes));
   }
   // A tile that is whole in one type may be half a one or a quarter in another.
   template <class T>
