@@ -62,13 +62,13 @@ TEST(AsMeasured, WhateverATableNamesForSymmetricBuffersIsTaken) {
   EXPECT_GT(named, 30);
 }
 
-// Tables are measured with pieces of whole vectors of 16 bytes. Kernels are far slower with others,
-// copy engines are not, and NCCL less.
-TEST(AsMeasured, PiecesThatAreNoWholeVectorsAreLeftToCopyEnginesAndNccl) {
+// Tables are measured with pieces of whole vectors of 16 bytes. With others some kernels are far
+// slower; copy engines and the kernels that shift vectors are not.
+TEST(AsMeasured, PiecesThatAreNoWholeVectorsAreLeftToWhatIsFastWithThem) {
   for (const auto& [collective, named, narrow] :
-       {std::tuple(Collective::kAllGather, "all_gather/push", "all_gather/copy_engine"),
-        std::tuple(Collective::kAllToAll, "all_to_all/push", "all_to_all/copy_engine"),
-        std::tuple(Collective::kReduceScatter, "reduce_scatter/pull", "reduce_scatter/nccl")}) {
+       {std::tuple(Collective::kAllGather, "all_gather/pull_tma", "all_gather/copy_engine"),
+        std::tuple(Collective::kGather, "gather/pull", "gather/copy_engine"),
+        std::tuple(Collective::kReduceScatter, "reduce_scatter/pull", "reduce_scatter/pull_tma")}) {
     TuningEntry entry = entry_of(0, 256 * MiB, named);
     entry.collective = collective;
     Request request = bytes_of(128 * MiB);
@@ -87,6 +87,23 @@ TEST(AsMeasured, PiecesThatAreNoWholeVectorsAreLeftToCopyEnginesAndNccl) {
   }
 }
 
+TEST(AsMeasured, KernelsThatShiftVectorsAreKeptForAnyPieces) {
+  for (const auto& [collective, named] :
+       {std::tuple(Collective::kAllGather, "all_gather/push"),
+        std::tuple(Collective::kAllGather, "all_gather/push_per_peer"),
+        std::tuple(Collective::kAllToAll, "all_to_all/push"),
+        std::tuple(Collective::kReduceScatter, "reduce_scatter/pull_tma"),
+        std::tuple(Collective::kScatter, "scatter/push")}) {
+    TuningEntry entry = entry_of(0, 256 * MiB, named);
+    entry.collective = collective;
+    Request request = bytes_of(128 * MiB + 8);
+    request.collective = collective;
+    const auto plan = choose(request, eight_h200(), cache_of(entry));
+    EXPECT_EQ(plan->algorithm, named);
+    EXPECT_EQ(plan->source, PlanSource::kUserCache);
+  }
+}
+
 // Copies of threads that share a GPU may wait for each other's kernels, those of the switch cannot
 // be stopped, and pieces of lengths of their own begin nobody here knows where.
 TEST(AsMeasured, OtherPiecesAreCopiedOnlyWhereCopiesAreSafe) {
@@ -101,7 +118,7 @@ TEST(AsMeasured, OtherPiecesAreCopiedOnlyWhereCopiesAreSafe) {
   threads.ranks_per_gpu = 2;
   EXPECT_EQ(chosen(threads), "all_gather/push");
   request.registers_late = true;
-  EXPECT_EQ(chosen(eight_h200()), "all_gather/nccl");
+  EXPECT_EQ(chosen(eight_h200()), "all_gather/push");
   request.registers_late = false;
   Topology with_switch = eight_h200();
   with_switch.multicast = true;
@@ -115,13 +132,13 @@ TEST(AsMeasured, OtherPiecesAreCopiedOnlyWhereCopiesAreSafe) {
 
 // A table that names what stages is left for what stages as well.
 TEST(AsMeasured, OtherPiecesOfARootAreCopiedThoughTheyAreStaged) {
-  TuningEntry entry = entry_of(0, 256 * MiB, "scatter/push");
-  entry.collective = Collective::kScatter;
+  TuningEntry entry = entry_of(0, 256 * MiB, "gather/pull");
+  entry.collective = Collective::kGather;
   Request request = bytes_of(128 * MiB + 8);
-  request.collective = Collective::kScatter;
+  request.collective = Collective::kGather;
   Topology topology = eight_h200();
   topology.nccl = false;
-  EXPECT_EQ(choose(request, topology, cache_of(entry))->algorithm, "scatter/copy_engine");
+  EXPECT_EQ(choose(request, topology, cache_of(entry))->algorithm, "gather/copy_engine");
 }
 
 // Packets lose a few microseconds, for which no table is left, and the host copies bytes.
