@@ -64,22 +64,6 @@ __device__ __forceinline__ void store_u8(std::byte* to, unsigned v) {
   asm volatile("st.relaxed.sys.global.u8 [%0], %1;" ::"l"(to), "r"(v) : "memory");
 }
 
-// Word `w` (of four) of a tile that starts at `to`, by the widest accesses allowed.
-template <int kElementBytes>
-__device__ __forceinline__ void store_word(std::byte* to, int w, unsigned word, int width,
-                                           int count) {
-  const int first_byte = 4 * w;
-  if (first_byte >= count * kElementBytes) return;
-  std::byte* at = to + first_byte;
-  if (width >= 4 && first_byte + 4 <= count * kElementBytes) return store_u32(at, word);
-  TUTTI_UNROLL
-  for (int k = 0; k < 4; k += kElementBytes) {
-    if (first_byte + k >= count * kElementBytes) break;
-    if constexpr (kElementBytes == 2) store_u16(at + k, word >> 8 * k);
-    if constexpr (kElementBytes == 1) store_u8(at + k, word >> 8 * k & 0xffu);
-  }
-}
-
 __device__ __forceinline__ uint2 load_u64(const std::byte* from) {
   uint2 v;
   asm volatile("ld.relaxed.sys.global.v2.u32 {%0, %1}, [%2];"
@@ -164,19 +148,26 @@ __device__ __forceinline__ uint4 load_bytes(const std::byte* from, int bytes) {
   return bytes == 16 ? load_unaligned(from) : load_short(from, bytes);
 }
 
-template <int kElementBytes>
-__device__ __forceinline__ void store_pieces(std::byte* to, uint4 v, int width, int count) {
-  const bool whole = count * kElementBytes == 16;
-  if (width >= 16 && whole) return store_vector(to, v);
-  if (width >= 8 && whole) {
-    store_u64(to, uint2{v.x, v.y});
-    store_u64(to + 8, uint2{v.z, v.w});
-    return;
+// The widest access that so many bytes at an address aligned to `width` allow.
+__device__ inline int step_within(int bytes, int width) {
+  while (width > bytes) width /= 2;
+  return width;
+}
+
+// The first `bytes` of a vector, by accesses of `width` bytes at most, which `to` allows.
+__device__ __noinline__ inline void store_bytes(std::byte* to, uint4 value, int width, int bytes) {
+  if (width == 16 && bytes == 16) return store_vector(to, value);
+  const std::uint64_t low = pack(uint2{value.x, value.y}), high = pack(uint2{value.z, value.w});
+  for (int at = 0; at < bytes;) {
+    const int step = step_within(bytes - at, min(width, 8));
+    const std::uint64_t piece = (at < 8 ? low : high) >> (8 * at & 63);
+    const auto word = static_cast<std::uint32_t>(piece);
+    if (step == 8) store_u64(to + at, unpack(piece));
+    if (step == 4) store_u32(to + at, word);
+    if (step == 2) store_u16(to + at, word);
+    if (step == 1) store_u8(to + at, word);
+    at += step;
   }
-  store_word<kElementBytes>(to, 0, v.x, width, count);
-  store_word<kElementBytes>(to, 1, v.y, width, count);
-  store_word<kElementBytes>(to, 2, v.z, width, count);
-  store_word<kElementBytes>(to, 3, v.w, width, count);
 }
 
 // Flags: both words in one access; which need not arrive as one (see Flag).

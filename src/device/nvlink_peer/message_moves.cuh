@@ -42,7 +42,7 @@ class MessageMoves {
          at += std::size_t{movers()} * 16) {
       const int count = static_cast<int>(bytes - at < 16 ? bytes - at : 16);
       const uint4 value = load_bytes(from + at, count);
-      store_pieces<1>(to + at, value, count == 16 ? stored : width, count);
+      store_bytes(to + at, value, count == 16 ? stored : width, count);
     }
   }
 
@@ -105,8 +105,7 @@ class MessageMoves {
   static __device__ void store_eight(std::byte* to, int width, std::size_t left, uint2 data) {
     if (width >= 8 && left >= 8) return store_u64(to, data);
     const int count = static_cast<int>(left < 8 ? left : 8);
-    store_word<1>(to, 0, data.x, width, count);
-    store_word<1>(to, 1, data.y, width, count);
+    store_bytes(to, uint4{data.x, data.y, 0, 0}, width, count);
   }
 
   const KernelArgs& work_;

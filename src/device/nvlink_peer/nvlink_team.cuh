@@ -176,8 +176,8 @@ class NvlinkTeam : public TokenVerbs<SingleBlock> {
   template <class T>
   __device__ void store(std::byte* to, NarrowAccess access, TileAt at,
                         const Tile<T, tile_elements<T>()>& value) const {
-    store_pieces<sizeof(T)>(to + at.first * sizeof(T), __builtin_bit_cast(uint4, value),
-                            access.width, at.count);
+    store_bytes(to + at.first * sizeof(T), __builtin_bit_cast(uint4, value), access.width,
+                at.count * static_cast<int>(sizeof(T)));
   }
 
   template <class T>

@@ -29,26 +29,6 @@ struct TileCut {
   unsigned lead = 0;   // in elements, less than a tile
 };
 
-// The widest access that so many bytes at an address aligned to `width` allow.
-__device__ inline int step_within(int bytes, int width) {
-  while (width > bytes) width /= 2;
-  return width;
-}
-
-__device__ __noinline__ inline void store_narrow(std::byte* to, uint4 value, int width, int bytes) {
-  const std::uint64_t low = pack(uint2{value.x, value.y}), high = pack(uint2{value.z, value.w});
-  for (int at = 0; at < bytes;) {
-    const int step = step_within(bytes - at, min(width, 8));
-    const std::uint64_t piece = (at < 8 ? low : high) >> (8 * at & 63);
-    const auto word = static_cast<std::uint32_t>(piece);
-    if (step == 8) store_u64(to + at, unpack(piece));
-    if (step == 4) store_u32(to + at, word);
-    if (step == 2) store_u16(to + at, word);
-    if (step == 1) store_u8(to + at, word);
-    at += step;
-  }
-}
-
 // `Crew`: the blocks that share a token, a Cluster or a single one.
 template <class Crew>
 class TokenVerbs {
@@ -88,7 +68,7 @@ class TokenVerbs {
     if (width == 16 && tile.count == tile_elements<T>()) {
       store_vector(to, value);
     } else {
-      store_narrow(to, value, width, tile.count * static_cast<int>(sizeof(T)));
+      store_bytes(to, value, width, tile.count * static_cast<int>(sizeof(T)));
     }
   }
 
@@ -114,8 +94,8 @@ class TokenVerbs {
   template <class T>
   __device__ void store_to(std::byte* buffer, NarrowAccess access, TileAt tile,
                            const Words& words) const {
-    store_narrow(buffer + tile.first * sizeof(T), __builtin_bit_cast(uint4, words), access.width,
-                 tile.count * static_cast<int>(sizeof(T)));
+    store_bytes(buffer + tile.first * sizeof(T), __builtin_bit_cast(uint4, words), access.width,
+                tile.count * static_cast<int>(sizeof(T)));
   }
 
   // Of an operation on tokens of T.
