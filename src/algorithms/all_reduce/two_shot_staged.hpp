@@ -65,7 +65,8 @@ struct AllReduceTwoShotStaged {
                                             .stores = kMaxCudaRanks,
                                             .barriers = 2,
                                             .loops = 2,
-                                            .stack_bytes = 96};
+                                            .stack_bytes = 96,
+                                            .local = 3};  // of fp8
   static constexpr Traffic kTraffic{.hops = "5, and 2 for each further pass",
                                     .wire = "2 (n-1)/n B"};
 

@@ -60,7 +60,7 @@ struct AllReduceResidualRmsNormOneShotPush {
   static constexpr KernelPromises kPromises{.loads = kMaxCudaRanks,
                                             .narrow = 1,
                                             .loops = 2,
-                                            .stack_bytes = 96,
+                                            .stack_bytes = 104,
                                             .block_fences = true,
                                             .local = 2};
   static constexpr Traffic kTraffic{.hops = "1, and a block's sum", .wire = "(n-1) B"};
