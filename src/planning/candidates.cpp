@@ -76,9 +76,12 @@ std::string passed_over(const Choice& choice) {
   return fmt::format("; {}, which cannot run here", claim_of(first));
 }
 
-// Whether `taken`, which the plan takes, is there for a budget's sake: no table named it.
+// Whether `taken`, which the plan takes, is there for a budget's sake: no table named it, and the
+// model would not have chosen it by itself.
 bool stands_in(const Choice& choice, const Algorithm& taken) {
-  return choice.is(PlanSource::kModel) && !taken.stands_in_for.empty();
+  if (!choice.is(PlanSource::kModel) || taken.stands_in_for.empty()) return false;
+  const auto& [request, topology, table, rows] = choice.selection;
+  return !why_not_by_itself(taken, request, topology, MeasuredWith::kNothing).empty();
 }
 
 // What a table says of the rings is theirs alone while it decides.
