@@ -37,6 +37,11 @@ inline Geometry meeting_geometry(const Extent&) { return {1, 32}; }
 // Of the larger side: all of it but the own piece, which is only copied.
 inline double pieces_wire(int ranks) { return (ranks - 1.0) / ranks; }
 inline double own_piece_local(int ranks) { return 2.0 / ranks; }
+// Of a barrier, pieces that are moved, and a barrier. `narrow`: see Cost.
+constexpr Cost moving_cost(double narrow = 0) {
+  return {
+      .steps = 5, .host_steps = 3, .wire = pieces_wire, .local = own_piece_local, .narrow = narrow};
+}
 // Of packets: as all_reduce's, of a piece.
 inline double packets_of_pieces_local(int ranks) { return 7 + 1.0 / ranks; }
 

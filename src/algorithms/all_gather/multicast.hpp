@@ -30,7 +30,7 @@ struct AllGatherMulticast {
       .max_ranks_host = kMaxRanks,
       .max_ranks_cuda = kMaxCudaRanks,
       // Not measured by anybody here: as push, whose bytes all come in as well.
-      .cost = {.steps = 5, .host_steps = 3, .wire = pieces_wire, .local = own_piece_local},
+      .cost = moving_cost(),
       .text = "every rank stores its input once; the switch writes it into every output",
       .peers_read_input = false,
       .peers_write_output = true,

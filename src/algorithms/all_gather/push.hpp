@@ -30,11 +30,7 @@ struct AllGatherPush {
       .max_ranks_host = kMaxRanks,
       .max_ranks_cuda = kMaxCudaRanks,
       // As measured on 2 H200s; so are all other rows.
-      .cost = {.steps = 5,
-               .host_steps = 3,
-               .wire = pieces_wire,
-               .local = own_piece_local,
-               .narrow = 1.1},
+      .cost = moving_cost(1.1),
       .text = "every rank stores its input into every rank's output",
       .peers_read_input = false,
       .peers_write_output = true,

@@ -15,7 +15,7 @@ struct AllGatherVPush {
       .needs = kNeedsPeerAccess,
       .max_ranks_host = kMaxRanks,
       .max_ranks_cuda = kMaxCudaRanks,
-      .cost = {.steps = 5, .host_steps = 3, .wire = pieces_wire, .local = own_piece_local},
+      .cost = moving_cost(),
       .text = "every rank stores its input into every rank's output",
       .peers_read_input = false,
       .peers_write_output = true,

@@ -21,19 +21,18 @@ struct GatherPull {
   static HostBody host(DataType dtype, OpKind op);
   static CudaKernel cuda(DataType dtype, OpKind op, int ranks);
 
-  static constexpr Algorithm kAlgorithm{
-      .id = "gather/pull",
-      .collective = Collective::kGather,
-      .family = Family::kOneShot,
-      .needs = kNeedsPeerAccess,
-      .max_ranks_host = kMaxRanks,
-      .max_ranks_cuda = kMaxCudaRanks,
-      .cost = {.steps = 5, .host_steps = 3, .wire = pieces_wire, .local = own_piece_local},
-      .text = "the root reads every rank's input",
-      .takes = moves,
-      .geometry = push_pieces_geometry,
-      .host = host,
-      .cuda = cuda};
+  static constexpr Algorithm kAlgorithm{.id = "gather/pull",
+                                        .collective = Collective::kGather,
+                                        .family = Family::kOneShot,
+                                        .needs = kNeedsPeerAccess,
+                                        .max_ranks_host = kMaxRanks,
+                                        .max_ranks_cuda = kMaxCudaRanks,
+                                        .cost = moving_cost(),
+                                        .text = "the root reads every rank's input",
+                                        .takes = moves,
+                                        .geometry = push_pieces_geometry,
+                                        .host = host,
+                                        .cuda = cuda};
   static constexpr KernelPromises kPromises{
       .loads = kMaxCudaRanks, .stores = kMaxCudaRanks, .barriers = 2};
   static constexpr Traffic kTraffic{.hops = "4", .wire = "(n-1)/n B, to the root"};

@@ -98,23 +98,12 @@ class BulkTeam : public NvlinkTeam<Protocol> {
   static __device__ unsigned behind_line(const std::byte* at) {
     return static_cast<unsigned>(reinterpret_cast<std::uintptr_t>(at) % kLine);
   }
-  // Whether that is as far for all ranks.
-  __device__ bool are_alike(const Pointers<kMaxRanks>& at) const {
-    std::uintptr_t differ = 0;
-    TUTTI_UNROLL
-    for (int r = 1; r < kMaxRanks; ++r) {
-      if (r >= work_.ranks) continue;
-      differ |=
-          reinterpret_cast<std::uintptr_t>(at.at[r]) ^ reinterpret_cast<std::uintptr_t>(at.at[0]);
-    }
-    return differ % kLine == 0;
-  }
 
-  // `stored` allows to store whole tiles by vectors.
+  // `stored`: whole tiles can be stored by vectors.
   template <class T, class Use>
   __device__ Outcome fetch(const Pointers<kMaxRanks>& from, Range range, bool stored, Use&& use) {
     constexpr std::size_t kStep = Base::template tile_elements<T>();
-    const bool alike = are_alike(from);
+    const bool alike = this->are_alike(from, kLine);
     const unsigned behind = alike ? behind_line(from.of(0) + range.first * sizeof(T)) : 0;
     // Nothing is fetched that lies behind the range: the vector that it ends in is not.
     const std::size_t left_out = behind % 16 == 0 ? 0 : kStep;
@@ -122,8 +111,9 @@ class BulkTeam : public NvlinkTeam<Protocol> {
         kHasBulkCopies && range.count > left_out && (this->width() == 16 || (stored && alike));
     const std::size_t whole = in_bulk ? (range.count - left_out) / kStep * kStep : 0;
     std::uint64_t late_ns = 0;
-    if constexpr (kHasBulkCopies)
+    if constexpr (kHasBulkCopies) {
       late_ns = fetch_whole<T>(from, Range{range.first, whole}, behind, use);
+    }
     if (!is_mover()) {
       const NarrowAccess access{this->width()};
       TUTTI_NO_UNROLL

@@ -37,7 +37,6 @@ class NvlinkTeam : public TokenVerbs<SingleBlock> {
     Buffers<kMaxRanks> all;
     std::uintptr_t bits = reinterpret_cast<std::uintptr_t>(work_.input) |
                           reinterpret_cast<std::uintptr_t>(work_.output) | piece;
-    std::uintptr_t first_output = 0, differ = 0;
     TUTTI_UNROLL
     for (int r = 0; r < kMaxRanks; ++r) {
       all.inputs.at[r] = work_.stage_input ? work_.staging.at[r]
@@ -46,13 +45,10 @@ class NvlinkTeam : public TokenVerbs<SingleBlock> {
       all.outputs.at[r] = late_ ? work_.late->outputs.at[r] : work_.outputs.at[r];
       if (r >= work_.ranks) continue;
       bits |= reinterpret_cast<std::uintptr_t>(all.inputs.at[r]);
-      const auto output = reinterpret_cast<std::uintptr_t>(all.outputs.at[r]);
-      bits |= output;
-      if (r == 0) first_output = output;
-      differ |= output ^ first_output;
+      bits |= reinterpret_cast<std::uintptr_t>(all.outputs.at[r]);
     }
     width_ = width_of(bits);
-    outputs_alike_ = width_of(differ) == 16;
+    outputs_alike_ = are_alike(all.outputs, 16);
     return all;
   }
 
@@ -313,6 +309,18 @@ class NvlinkTeam : public TokenVerbs<SingleBlock> {
     if (ended_ || thread >= tellers) return;
     if (publish == Publish::kStores && Protocol::release(index)) fence_release_system();
     tell(thread, Flag{epoch_, check_word(work_.signature, epoch_)});
+  }
+
+  // Whether all ranks' addresses lie as far behind a multiple of `unit`.
+  __device__ bool are_alike(const Pointers<kMaxRanks>& at, unsigned unit) const {
+    std::uintptr_t differ = 0;
+    TUTTI_UNROLL
+    for (int r = 1; r < kMaxRanks; ++r) {
+      if (r >= work_.ranks) continue;
+      differ |=
+          reinterpret_cast<std::uintptr_t>(at.at[r]) ^ reinterpret_cast<std::uintptr_t>(at.at[0]);
+    }
+    return differ % unit == 0;
   }
 
   // The widest access that all buffers allow.

@@ -13,8 +13,8 @@ struct WideAccess {
   static constexpr bool kLoadsAhead = true;
   static constexpr bool kIsWhole = true;
 };
-// Anything else: accesses of `width` bytes, never less than the element. Whole tiles are loaded
-// from any address; their width may be 16 where only what they are stored to is aligned.
+// Anything else. Tiles are loaded from any address, and stored by accesses of `width` bytes, never
+// less than the element: of 16 where only what whole tiles are stored to is aligned.
 struct NarrowAccess {
   static constexpr bool kLoadsAhead = false;
   static constexpr bool kIsWhole = false;

@@ -58,7 +58,7 @@ Result<OperationWatch::Ticket> OperationWatch::begin(int lane, const Operation& 
   Ticket ticket = 0;
   {
     const std::lock_guard lock(mutex_);
-    if (next_ - first_ == kPairs) TUTTI_TRY(see_ended());
+    if (next_ - first_ == kPairs) TUTTI_TRY(see_ended().status());
     if (next_ - first_ == kPairs) {
       ticket = shared_by(lane);
       Pair& pair = at(ticket);
@@ -87,7 +87,7 @@ Status OperationWatch::end(Ticket ticket, Stream stream) {
 bool OperationWatch::has_ended(Ticket ticket) {
   const std::lock_guard lock(mutex_);
   (void)see_ended();
-  return ticket < first_ || at(ticket).ended;
+  return ticket < first_ || ticket >= next_ || at(ticket).ended;
 }
 
 std::optional<OperationWatch::Oldest> OperationWatch::oldest() {
@@ -99,48 +99,40 @@ std::optional<OperationWatch::Oldest> OperationWatch::oldest() {
 }
 
 // Behind one that has not ended no other of its lane has.
-Status OperationWatch::see_ended() {
-  std::array<bool, kLanes> waits{};
+Result<OperationWatch::Fronts> OperationWatch::see_ended() {
+  Fronts fronts{};
   for (Ticket ticket = first_; ticket < next_; ++ticket) {
     Pair& pair = at(ticket);
-    if (pair.ended || waits[pair.lane]) continue;
+    if (pair.ended || fronts[pair.lane] != nullptr) continue;
     if (pair.open == 0) {
       TUTTI_ASSIGN(pair.ended, cuda_.event_finished(pair.behind));
     }
-    if (pair.ended) continue;
-    waits[pair.lane] = true;
-    fronts_[pair.lane] = ticket;
-  }
-  for (int lane = 0; lane < kLanes; ++lane) {
-    if (!waits[lane]) fronts_[lane] = next_;
+    if (!pair.ended) fronts[pair.lane] = &pair;
   }
   while (first_ < next_ && at(first_).ended) ++first_;
-  return Status::ok();
+  return fronts;
 }
 
-Status OperationWatch::ask_device(Clock::time_point now) {
-  TUTTI_TRY(see_ended());
-  for (const Ticket front : fronts_) {
-    if (front == next_) continue;
-    Pair& pair = at(front);
-    if (pair.begun || !pair.entered) continue;
-    TUTTI_ASSIGN(const bool begun, cuda_.event_finished(pair.before));
-    if (begun) pair.begun = now;
+Result<OperationWatch::Fronts> OperationWatch::ask_device(Clock::time_point now) {
+  TUTTI_ASSIGN(const Fronts fronts, see_ended());
+  for (Pair* const pair : fronts) {
+    if (pair == nullptr || pair->begun || !pair->entered) continue;
+    TUTTI_ASSIGN(const bool begun, cuda_.event_finished(pair->before));
+    if (begun) pair->begun = now;
   }
-  return Status::ok();
+  return fronts;
 }
 
 Result<std::optional<OperationWatch::Late>> OperationWatch::look(Clock::time_point now,
                                                                  std::chrono::milliseconds usual) {
   const std::lock_guard lock(mutex_);
-  TUTTI_TRY(ask_device(now));
+  TUTTI_ASSIGN(const Fronts fronts, ask_device(now));
   using Seconds = std::chrono::duration<double>;  // many long deadlines together are no integer
-  for (const Ticket front : fronts_) {
-    if (front == next_) continue;
-    const Pair& pair = at(front);
-    const Seconds limit = Seconds(pair.own) + pair.usual * Seconds(usual);
-    if (!pair.begun || Seconds(now - *pair.begun) < limit) continue;
-    return std::optional(Late{pair.operation, pair.operations, now - *pair.begun});
+  for (const Pair* const pair : fronts) {
+    if (pair == nullptr || !pair->begun) continue;
+    const Seconds limit = Seconds(pair->own) + pair->usual * Seconds(usual);
+    if (Seconds(now - *pair->begun) < limit) continue;
+    return std::optional(Late{pair->operation, pair->operations, now - *pair->begun});
   }
   return std::optional<Late>();
 }

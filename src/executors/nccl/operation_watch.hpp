@@ -76,16 +76,16 @@ class OperationWatch {
   Status record(CudaEvent event, Stream stream);
   Pair& at(Ticket ticket) { return pairs_[ticket % kPairs]; }
   Ticket shared_by(int lane);
-  Status see_ended();
-  Status ask_device(Clock::time_point now);
+  // Of each lane the first that has not ended, where there is one.
+  using Fronts = std::array<Pair*, kLanes>;
+  Result<Fronts> see_ended();
+  Result<Fronts> ask_device(Clock::time_point now);
 
   CudaDriver& cuda_;
   const int device_;
   std::mutex mutex_;  // never held while something is enqueued, which may block
   std::array<Pair, kPairs> pairs_{};
   Ticket first_ = 0, next_ = 0;
-  // Of each lane the first that has not ended; next_: none.
-  std::array<Ticket, kLanes> fronts_{};
 };
 
 }  // namespace tutti

@@ -89,6 +89,7 @@ TEST_F(OperationWatchTest, NothingIsLateBeforeItsStreamHasComeToIt) {
 
 // Operations of two communicators may end in any order.
 TEST_F(OperationWatchTest, AnotherLaneHidesNothing) {
+  EXPECT_TRUE(watch_->has_ended(0));  // nothing has begun
   const Gate work = std::make_shared<std::atomic<bool>>(false);
   cuda_.add_gate(stream_, work);
   const Gate first = run(1, stream_, kOwn, 0);
