@@ -16,6 +16,7 @@
 #include <chrono>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -115,6 +116,10 @@ class Bootstrap {
   // members' accounts of it. Set before the first operation; the handler must not call back into
   // this Bootstrap. After clear (nullptr) no call is in progress.
   virtual void set_failure_handler(FailureHandler handler) = 0;
+
+  // The first of them, as soon as it ends collectives of this group: those that wait may end before
+  // the handler has been called.
+  virtual std::optional<GroupFailure> first_failure() const = 0;
 
   // Tells every other member; never blocks longer than a second; safe from any thread.
   virtual void announce_failure(const GroupFailure& failure) = 0;

@@ -46,6 +46,7 @@ class CountedBootstrap final : public Bootstrap {
   void set_failure_handler(FailureHandler handler) override {
     counted_->set_failure_handler(std::move(handler));
   }
+  std::optional<GroupFailure> first_failure() const override { return counted_->first_failure(); }
   void announce_failure(const GroupFailure& failure) override {
     counted_->announce_failure(failure);
   }

@@ -289,6 +289,10 @@ void GroupView::set_failure_handler(FailureHandler handler) {
   mesh_->inbox().set_handler(members_.group, std::move(handler));
 }
 
+std::optional<GroupFailure> GroupView::first_failure() const {
+  return mesh_->inbox().first_failure(members_.group);
+}
+
 void GroupView::announce_failure(const GroupFailure& failure) {
   Message notice;
   notice.kind = FrameKind::kFailure;

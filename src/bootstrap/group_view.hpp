@@ -36,6 +36,7 @@ class GroupView final : public Bootstrap {
   Result<std::unique_ptr<Bootstrap>> split(int color, int key, Deadline deadline) override;
   Result<std::vector<int>> shrink(const ShrinkLimits& limits, const ShrinkCreate& create) override;
   void set_failure_handler(FailureHandler handler) override;
+  std::optional<GroupFailure> first_failure() const override;
   void announce_failure(const GroupFailure& failure) override;
   void leave(std::string_view last) override;
   void set_leave_handler(LeaveHandler handler) override;

@@ -361,6 +361,11 @@ void Inbox::leave(std::uint64_t id) {
   groups_.at(id).left = true;
 }
 
+std::optional<GroupFailure> Inbox::first_failure(std::uint64_t id) {
+  const std::lock_guard lock(mutex_);
+  return groups_.at(id).failure;
+}
+
 int Inbox::departed(std::uint64_t id) {
   const std::lock_guard lock(mutex_);
   const Group& group = groups_.at(id);

@@ -58,6 +58,7 @@ class Inbox {
   void set_handler(std::uint64_t group, Bootstrap::FailureHandler handler);
   // Called only while there is a handler for failures, too.
   void set_leave_handler(std::uint64_t group, Bootstrap::LeaveHandler handler);
+  std::optional<GroupFailure> first_failure(std::uint64_t group);
   // This rank's own announcement: ends waits here, calls no handler.
   void fail(std::uint64_t group, const GroupFailure& failure);
   void leave(std::uint64_t group);

@@ -79,7 +79,16 @@ void CommunicatorImpl::fail_in(const Status& cause, const std::string& operation
   if (failure_->fail_in(cause, {operation, rank(), missing})) tell(cause);
 }
 
+void CommunicatorImpl::hear(const GroupFailure& failure) {
+  failure_->hear(failure.rank, {failure.code, failure.text});
+  for (const auto& executor : executors_) executor->hear_of_failure();
+}
+
+// Where a failure of the group has ended it, the group has failed as soon as the caller knows.
 Status CommunicatorImpl::exchanged(const Status& answer) {
+  if (!answer.is_ok() && !failure_->failed()) {
+    if (const auto ended_by = bootstrap_->first_failure()) hear(*ended_by);
+  }
   const StatusCode code = answer.code();
   const bool ends = code == StatusCode::kTimeout || code == StatusCode::kPeerFailed ||
                     code == StatusCode::kMismatch;

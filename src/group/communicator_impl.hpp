@@ -230,6 +230,8 @@ class CommunicatorImpl : private GroupServices {
 
   // Poisons this rank and tells the others.
   void tell(const Status& cause);
+  // Likewise of what others tell.
+  void hear(const GroupFailure& failure);
   // Of what all ranks know: rank 0 says it, once.
   void warn(const std::string& text) const;
   Result<std::shared_ptr<SymmetricSegment>> allocate_locked(std::size_t bytes);

@@ -405,10 +405,7 @@ Status CommunicatorImpl::open_memory() {
   failure_->set_timeout(tutti::timeout_of(options_));
   bootstrap_->set_leave_handler(
       [this](int rank, const std::string& last) { failure_->hear_of_leaving(rank, last); });
-  bootstrap_->set_failure_handler([this](const GroupFailure& failure) {
-    failure_->hear(failure.rank, {failure.code, failure.text});
-    for (const auto& executor : executors_) executor->hear_of_failure();
-  });
+  bootstrap_->set_failure_handler([this](const GroupFailure& failure) { hear(failure); });
   TUTTI_TRY(open_peer_pages());
   if (cuda || peer_pages_ != nullptr) TUTTI_TRY(of_this_rank(watch(*this)));
   return verify_peers();

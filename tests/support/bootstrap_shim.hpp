@@ -24,7 +24,9 @@ class BootstrapShim final : public Bootstrap {
 
   int exchanges = 0;                // all_gather and exchange_descriptors so far
   std::function<void(int)> before;  // called with the number of the exchange that starts
-  bool descriptors = true;          // whether the group can pass them
+  // Called before this rank is told of a failure. To be set before its communicator is made.
+  std::function<void()> before_failure;
+  bool descriptors = true;  // whether the group can pass them
   // What this rank sends instead of what it should. Empty: the truth.
   std::function<Bytes(Bytes)> instead_of;
   std::function<void(std::vector<int>&)> instead_of_descriptors;
@@ -59,8 +61,13 @@ class BootstrapShim final : public Bootstrap {
     return inner_->shrink(limits, create);
   }
   void set_failure_handler(FailureHandler handler) override {
-    inner_->set_failure_handler(std::move(handler));
+    if (!handler || !before_failure) return inner_->set_failure_handler(std::move(handler));
+    inner_->set_failure_handler([=, this](const GroupFailure& failure) {
+      before_failure();
+      handler(failure);
+    });
   }
+  std::optional<GroupFailure> first_failure() const override { return inner_->first_failure(); }
   void announce_failure(const GroupFailure& failure) override { inner_->announce_failure(failure); }
   void leave(std::string_view last) override { inner_->leave(last); }
   void set_leave_handler(LeaveHandler handler) override {

@@ -4,10 +4,14 @@
 
 #include <array>
 #include <cstdint>
+#include <future>
+#include <memory>
 #include <thread>
 #include <vector>
 
+#include "group/communicator_impl.hpp"
 #include "memory/symmetric_heap.hpp"
+#include "support/bootstrap_shim.hpp"
 #include "support/fake_gpus.hpp"
 #include "support/group.hpp"
 #include "tutti/tutti.hpp"
@@ -195,6 +199,27 @@ TEST(FirstOperation, NamesTheRankThatDoesNotCome) {
   EXPECT_EQ(groups[0].status().code(), StatusCode::kTimeout);
   EXPECT_THAT(groups[0].status().message(), HasSubstr("barrier/flags #1"));
   EXPECT_THAT(groups[0].status().message(), HasSubstr("did not hear from rank 1"));
+}
+
+// The exchange ends with the failure, which the group's handler may hear of later.
+TEST(FirstOperation, ThatAnAbortEndsLeavesItsReason) {
+  auto bootstraps = make_in_process_group(2);
+  std::promise<void> asked;
+  const auto late = asked.get_future().share();
+  std::array<std::unique_ptr<CommunicatorImpl>, 2> groups;
+  on_all_ranks(2, [&](int r) {
+    const auto k = static_cast<std::size_t>(r);
+    auto shim = std::make_unique<BootstrapShim>(std::move(bootstraps[k]), std::vector{0, 0});
+    if (r == 0) shim->before_failure = [late] { late.wait(); };
+    groups[k] = take(CommunicatorImpl::create(std::move(shim), kOnHost, Drivers{}));
+  });
+  groups[1]->abort("enough");
+  const Status ended = groups[0]->execute({.collective = Collective::kBarrier});
+  const Communicator::Failure known = groups[0]->describe_failure();
+  asked.set_value();
+  EXPECT_THAT(ended.message(), HasSubstr("enough"));
+  EXPECT_EQ(known.code, StatusCode::kAborted);
+  EXPECT_EQ(known.failed_rank, 1);
 }
 
 // In a suite, and so a process, of its own: settings are read once.
