@@ -12,13 +12,6 @@ function(tutti_test name)
   tutti_suites(${name} ${TEST_LABELS})
 endfunction()
 
-# tutti_check_undefined(SOURCES...): of an executable in the same folder, these are checked after all.
-function(tutti_check_undefined)
-  if(TUTTI_SANITIZER STREQUAL "address")
-    set_property(SOURCE ${ARGN} APPEND PROPERTY COMPILE_OPTIONS -fsanitize=undefined)
-  endif()
-endfunction()
-
 # tutti_suites(executable LABELS...): asked for when ctest starts, so that no list is kept.
 function(tutti_suites name)
   set(file ${CMAKE_CURRENT_BINARY_DIR}/${name}_suites.cmake)

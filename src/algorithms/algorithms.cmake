@@ -155,8 +155,9 @@ function(tutti_generate name text)
 endfunction()
 
 # tutti_by_unit(OUT [TOGETHER]): bodies that reduce have a source each, since they have an instantiation
-# for each type and operation; the others, and with TOGETHER all, share one for each collective. For
-# each unit in OUT, includes_<unit> and types_<unit>.
+# for each type and operation; but programs of copy engines, which have no kernel of their own, share
+# those of what reduces between copies. The others, and with TOGETHER all, share one for each
+# collective. For each unit in OUT, includes_<unit> and types_<unit>.
 macro(tutti_by_unit out)
   cmake_parse_arguments(UNITS "TOGETHER" "" "" ${ARGN})
   set(${out})
@@ -166,6 +167,9 @@ macro(tutti_by_unit out)
     string(REGEX REPLACE "/.*" "" unit ${body})
     if(NOT types STREQUAL "MovedBytes" AND NOT UNITS_TOGETHER)
       string(REPLACE "/" "_" unit ${body})
+      if(NOT kernel)
+        set(unit between_copies)
+      endif()
     endif()
     list(APPEND ${out} ${unit})
     string(APPEND includes_${unit} "#include \"algorithms/${body}.hpp\"\n")

@@ -1,6 +1,7 @@
 // All kernels of an element type and a gate.
 #pragma once
 
+#include <type_traits>
 #include <utility>
 
 #include "matmul/kernel/kernel.cuh"
@@ -35,10 +36,24 @@ OwnKernel own_kernel_of(MatrixLayout b_layout) {
                                              : own_kernel_with<Element, Gate, kRows, false>(kAll);
 }
 
+// Checks of machine code need a sample (TUTTI_SAMPLE_KERNELS): each element type and each gate once.
+#ifdef TUTTI_SAMPLE_KERNELS
+template <class Element, class Gate>
+inline constexpr bool kIsCompiled =
+    std::is_same_v<Element, Half> == std::is_same_v<Gate, OpenGate>;
+#else
+template <class, class>
+inline constexpr bool kIsCompiled = true;
+#endif
+
 template <class Element, class Gate>
 OwnKernel own_kernel_of(int rows, MatrixLayout b_layout) {
-  return rows == 256 ? own_kernel_of<Element, Gate, 256>(b_layout)
-                     : own_kernel_of<Element, Gate, 128>(b_layout);
+  if constexpr (!kIsCompiled<Element, Gate>) {
+    return {};
+  } else {
+    return rows == 256 ? own_kernel_of<Element, Gate, 256>(b_layout)
+                       : own_kernel_of<Element, Gate, 128>(b_layout);
+  }
 }
 
 }  // namespace tutti

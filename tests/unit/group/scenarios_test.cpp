@@ -37,8 +37,9 @@ std::vector<Setting> all_runs() {
         if (kThreadSanitizer && kind == RankKind::kProcesses) continue;
         for (const int ranks : {scenario.min_ranks, 4}) {
           // How it passes differs between groups of two and of more, and not between the kinds.
-          const bool again = scenario.outlasts_a_deadline && ranks == 4 &&
-                             kind == RankKind::kThreads && !kThreadSanitizer;
+          const RankKind alone = kSanitizer ? RankKind::kThreads : RankKind::kProcesses;
+          const bool again =
+              (kSanitizer || scenario.outlasts_a_deadline) && ranks == 4 && kind != alone;
           if (!again) runs.push_back({scenario, kind, ranks});
         }
       }
