@@ -36,7 +36,7 @@ OwnKernel own_kernel_of(MatrixLayout b_layout) {
                                              : own_kernel_with<Element, Gate, kRows, false>(kAll);
 }
 
-// Checks of machine code need a sample (TUTTI_SAMPLE_KERNELS): each element type and each gate once.
+// Checks of machine code need a sample (TUTTI_SAMPLE_KERNELS): each type and each gate once.
 #ifdef TUTTI_SAMPLE_KERNELS
 template <class Element, class Gate>
 inline constexpr bool kIsCompiled =
