@@ -39,8 +39,7 @@ OwnKernel own_kernel_of(MatrixLayout b_layout) {
 // Checks of machine code need a sample (TUTTI_SAMPLE_KERNELS): each type and each gate once.
 #ifdef TUTTI_SAMPLE_KERNELS
 template <class Element, class Gate>
-inline constexpr bool kIsCompiled =
-    std::is_same_v<Element, Half> == std::is_same_v<Gate, OpenGate>;
+inline constexpr bool kIsCompiled = std::is_same_v<Element, Half> == std::is_same_v<Gate, OpenGate>;
 #else
 template <class, class>
 inline constexpr bool kIsCompiled = true;
