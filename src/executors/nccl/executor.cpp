@@ -239,7 +239,7 @@ Result<Ticket> NcclExecutor::enqueue(PlannedOperation& operation) {
   if (!given.under_way) return group_.failure();  // NCCL ends where the group has failed
   const Status status = give(session, operation, given);
   if (!status.is_ok()) return status;
-  return given.watched.value_or(0);
+  return given.watched.value_or(OperationWatch::kUnwatched);
 }
 
 Status NcclExecutor::give(NcclSession& session, PlannedOperation& operation, Given& given) {

@@ -87,7 +87,7 @@ Status OperationWatch::end(Ticket ticket, Stream stream) {
 bool OperationWatch::has_ended(Ticket ticket) {
   const std::lock_guard lock(mutex_);
   (void)see_ended();
-  return ticket < first_ || ticket >= next_ || at(ticket).ended;
+  return ticket < first_ || at(ticket).ended;
 }
 
 std::optional<OperationWatch::Oldest> OperationWatch::oldest() {

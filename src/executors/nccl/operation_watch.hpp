@@ -31,6 +31,7 @@ class OperationWatch {
   // come in any order. `limit`: the operation's own deadline; 0: the usual one. An operation whose
   // begin() or end() failed stays unfinished.
   using Ticket = std::uint64_t;
+  static constexpr Ticket kUnwatched = 0;  // of no operation; it has ended
   static constexpr int kLanes = 3;
   Result<Ticket> begin(int lane, const Operation& operation, std::chrono::milliseconds limit,
                        Stream stream);
@@ -85,7 +86,7 @@ class OperationWatch {
   const int device_;
   std::mutex mutex_;  // never held while something is enqueued, which may block
   std::array<Pair, kPairs> pairs_{};
-  Ticket first_ = 0, next_ = 0;
+  Ticket first_ = kUnwatched + 1, next_ = first_;
 };
 
 }  // namespace tutti

@@ -89,7 +89,6 @@ TEST_F(OperationWatchTest, NothingIsLateBeforeItsStreamHasComeToIt) {
 
 // Operations of two communicators may end in any order.
 TEST_F(OperationWatchTest, AnotherLaneHidesNothing) {
-  EXPECT_TRUE(watch_->has_ended(0));  // nothing has begun
   const Gate work = std::make_shared<std::atomic<bool>>(false);
   cuda_.add_gate(stream_, work);
   const Gate first = run(1, stream_, kOwn, 0);
@@ -107,6 +106,15 @@ TEST_F(OperationWatchTest, AnotherLaneHidesNothing) {
   EXPECT_FALSE(watch_->has_ended(tickets_[0]));
   *first = true;
   EXPECT_EQ(oldest(), 3U);
+}
+
+// As those of graphs are, whatever else hangs.
+TEST_F(OperationWatchTest, WhatIsNotWatchedHasEnded) {
+  EXPECT_TRUE(watch_->has_ended(OperationWatch::kUnwatched));
+  const Gate first = run(1, stream_, kOwn);
+  EXPECT_FALSE(watch_->has_ended(tickets_[0]));
+  EXPECT_TRUE(watch_->has_ended(OperationWatch::kUnwatched));
+  *first = true;
 }
 
 // An operation that finds no pair is counted with its own lane's.
