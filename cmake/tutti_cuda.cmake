@@ -45,3 +45,6 @@ endif()
 if(NOT TUTTI_WITH_CUDA)
   message(STATUS "tutti: host backend only")
 endif()
+
+# For rooms with kernels.
+set(tutti_sample $<$<BOOL:${TUTTI_SAMPLE_KERNELS}>:TUTTI_SAMPLE_KERNELS=1>)
